@@ -1,0 +1,45 @@
+# Two commands do everything: `make demo` and `make test`. Each builds .venv first where it is missing.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo test test-all lint bench docs clean
+
+setup: $(STAMP)
+
+# A stock Debian may lack python3-venv (and so ensurepip): then make an empty environment and let the outer pip fill it.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "unordinal needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || \
+	  { rm -rf .venv; $(PYTHON) -m venv .venv >/dev/null 2>&1 || \
+	    { rm -rf .venv; $(PYTHON) -m venv --without-pip .venv && \
+	      $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
+demo: setup
+	$(BIN)/unordinal demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+test-all: setup
+	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python benchmarks/diffusion_loss.py
+	$(BIN)/python benchmarks/sampling_step.py
+	$(BIN)/python benchmarks/training_throughput.py
+
+docs: setup
+	$(BIN)/pdoc --output-directory build/docs --math unordinal
+	@echo "API reference: build/docs/index.html; guides: docs/*.md"
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,106 @@
+"""Data sets: text and arrays as classes, split, memory-mapped."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unordinal.config import DataConfig
+from unordinal.data.arrays import load_array_file, load_arrays
+from unordinal.data.docs import load_docs
+from unordinal.data.download import load_archive
+from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.splits import Data, Split
+from unordinal.data.text import TextFile, load_text
+from unordinal.progress import Progress, silent
+
+__all__ = ["DATASETS", "Data", "DataSpec", "Split", "Vocabulary", "data_from_array", "load_data", "resolved_name"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """How a data set is called, what it is, and what loads it: (argument, config, vocabulary, progress) -> Data."""
+
+    usage: str
+    description: str
+    load: Callable[[str, DataConfig, Vocabulary | None, Progress], Data]
+
+
+DATASETS: dict[str, Dataset] = {
+    "docs": Dataset(
+        "docs",
+        "docstrings of Python's standard library (embedded; alphabet text8, chars or bytes)",
+        lambda _argument, config, vocabulary, progress: load_docs(config, vocabulary, progress),
+    ),
+    "text8": Dataset(
+        "text8",
+        "100 million characters of Wikipedia, a-z and space (downloaded once, 31 MB)",
+        lambda _argument, config, vocabulary, progress: load_archive("text8", config, vocabulary, progress),
+    ),
+    "enwik8": Dataset(
+        "enwik8",
+        "100 million bytes of Wikipedia (downloaded once, 36 MB)",
+        lambda _argument, config, vocabulary, progress: load_archive("enwik8", config, vocabulary, progress),
+    ),
+    "text": Dataset(
+        "text:PATH",
+        "your own text: plain, .gz, .xz, .bz2 or .zip (alphabet text8, chars or bytes)",
+        lambda argument, config, vocabulary, progress: load_text(
+            TextFile.of(Path(argument)), config, progress, vocabulary=vocabulary
+        ),
+    ),
+    "array": Dataset(
+        "array:PATH",
+        "your own classes: an .npz or .npy of integers, (N, length) or one long row",
+        lambda argument, config, _vocabulary, progress: load_array_file(Path(argument), config, progress),
+    ),
+}
+
+
+def parsed_name(name: str) -> tuple[Dataset, str]:
+    """The entry of DATASETS that a name means, and what follows its colon."""
+    kind, colon, argument = name.partition(":")
+    dataset = DATASETS.get(kind)
+    if dataset is None:
+        near = get_close_matches(kind, DATASETS, n=1)
+        hint = f"; did you mean {DATASETS[near[0]].usage}?" if near else ""
+        raise ValueError(f"unknown data {name!r}{hint} (known: {', '.join(d.usage for d in DATASETS.values())})")
+    takes_argument = ":" in dataset.usage
+    if takes_argument and not argument:
+        raise ValueError(f"data {name!r} lacks its file; expected {dataset.usage}")
+    if colon and not takes_argument:
+        raise ValueError(f"data {kind!r} takes no argument, got {name!r}")
+    return dataset, argument
+
+
+def resolved_name(name: str) -> str:
+    """The name with its path made absolute, so that a run finds its data from any folder."""
+    _, argument = parsed_name(name)
+    return f"{name.partition(':')[0]}:{Path(argument).expanduser().resolve()}" if argument else name
+
+
+def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
+    """Prepare (once) and open a data set by name; `vocabulary` is a trained model's, where there is one."""
+    if config.length is not None and config.length < 1:
+        raise ValueError(f"the sequence length must be at least 1, got {config.length}")
+    if config.num_classes is not None and config.num_classes < 2:
+        raise ValueError(f"the number of classes must be at least 2, got {config.num_classes}")
+    config = replace(config, name=resolved_name(config.name))
+    dataset, argument = parsed_name(config.name)
+    return dataset.load(argument, config, vocabulary, progress)
+
+
+def data_from_array(array: Any, config: DataConfig | None = None) -> Data:
+    """Data from a NumPy array or tensor of classes, (N, *D) examples or (N,) symbols, or a dict of train, val and test.
+
+    >>> data_from_array(np.arange(600).reshape(100, 6) % 3).spec.event_shape
+    (6,)
+    """
+    arrays = dict(array) if isinstance(array, dict) else {"": array}
+    if isinstance(array, dict) and set(arrays) != {"train", "val", "test"}:
+        raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
+    arrays = {name: np.asarray(values) for name, values in arrays.items()}
+    return load_arrays(arrays, config or DataConfig("array"), silent, source=None)

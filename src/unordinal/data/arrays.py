@@ -1,0 +1,115 @@
+"""Arrays of classes: .npz or .npy files of any integer type, or a NumPy array or tensor from Python."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unordinal.config import DataConfig
+from unordinal.data.spec import MAX_CLASSES, DataSpec
+from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
+from unordinal.data.storage import stored_symbols
+from unordinal.data.text import DEFAULT_LENGTH
+from unordinal.progress import Progress
+
+SPLITS = ("train", "val", "test")
+BLOCK_ROWS = 1 << 16
+
+
+def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
+    """An .npy file, or an .npz with `train`, `val` and `test` or with one array; other keys are ignored and named."""
+    path = path.expanduser().resolve()
+    if not path.exists():
+        raise ValueError(f"no file {path}; expected an .npz or .npy of integer classes")
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not an .npz or .npy file of plain numbers: {error}") from error
+    if isinstance(loaded, np.ndarray):
+        return load_arrays({"": loaded}, config, progress, source=path)
+    keys = list(loaded.files)
+    if set(SPLITS) <= set(keys):
+        used: tuple[str, ...] = SPLITS
+    elif len(keys) == 1:
+        used = (keys[0],)
+    else:
+        raise ValueError(
+            f"{path} has the arrays {', '.join(keys) or 'none'}; expected train, val and test, or a single one to split"
+        )
+    ignored = [key for key in keys if key not in used]
+    arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
+    notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
+    return load_arrays(arrays, config, progress, source=path, notes=notes)
+
+
+def load_arrays(
+    arrays: dict[str, Any], config: DataConfig, progress: Progress, *, source: Path | None, notes: tuple[str, ...] = ()
+) -> Data:
+    """Arrays named train, val and test, or one named '' that is split here.
+
+    (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text.
+    """
+    where = str(source) if source else "the array"
+    checked = {name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()}
+    first = next(iter(checked.values()))
+    for name, array in checked.items():
+        if array.shape[1:] != first.shape[1:]:
+            raise ValueError(f"{where}: examples of {name} have shape {array.shape[1:]}, others {first.shape[1:]}")
+    largest = max(int(a.max()) for a in checked.values() if a.size)
+    num_classes = config.num_classes or largest + 1
+    if largest >= num_classes:
+        raise ValueError(f"{where} has class {largest}, but num_classes is {num_classes}; classes run from 0")
+    if num_classes > MAX_CLASSES:
+        raise ValueError(f"{where} has {num_classes} classes; at most {MAX_CLASSES} are supported")
+    if num_classes < 2:
+        raise ValueError(f"{where} has only class 0; there is nothing to learn (set --num-classes if others exist)")
+
+    def blocks() -> Iterator[np.ndarray]:
+        with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
+            for array in checked.values():
+                for start in range(0, len(array), BLOCK_ROWS):
+                    block = np.ascontiguousarray(array[start : start + BLOCK_ROWS]).astype(np.uint8)
+                    yield block
+                    advance(len(block))
+
+    if source is None:
+        stored = np.concatenate([b.ravel() for b in blocks()])
+        fingerprint = hashlib.sha256(stored.tobytes()).hexdigest()
+    else:
+        status = source.stat()
+        key = {"path": str(source), "bytes": status.st_size, "changed": status.st_mtime_ns, "arrays": sorted(arrays)}
+        stored, described = stored_symbols(key, blocks, dict)
+        fingerprint = described["sha256"]
+    stored = stored.reshape(-1, *first.shape[1:])
+
+    length = None if first.ndim > 1 else (config.length or DEFAULT_LENGTH)
+    if len(checked) == len(SPLITS):
+        if config.split:
+            raise ValueError(f"{where} has its own train, val and test; leave out --data-split")
+        sizes = (len(checked["train"]), len(checked["val"]), len(checked["test"]))
+    else:
+        what = "symbols" if length else "examples"
+        sizes = split_sizes(config.split or DEFAULT_SPLIT, len(stored), what)
+    train, val, test = cut(stored, sizes, length)
+    event_shape = (length,) if length else first.shape[1:]
+    spec = DataSpec(config.name, num_classes, tuple(event_shape), None, fingerprint, sizes)
+    return Data(spec, train, val, test, notes)
+
+
+def checked_classes(array: np.ndarray, where: str) -> np.ndarray:
+    """The array itself, once it is known to hold classes."""
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{where} has dtype {array.dtype}; expected integer classes 0..K-1")
+    if array.ndim == 0 or array.size == 0:
+        raise ValueError(f"{where} has shape {array.shape}; expected (N, *D) examples or (N,) symbols")
+    if array.min() < 0:
+        raise ValueError(f"{where} has class {array.min()}; expected classes from 0 on")
+    if array.max() >= MAX_CLASSES:
+        raise ValueError(f"{where} has class {array.max()}; at most {MAX_CLASSES} classes are supported")
+    return array
+
+

@@ -1,0 +1,113 @@
+"""Splits of a data set: fixed examples for scoring, random ones for training."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from unordinal.data.spec import DataSpec
+
+DEFAULT_SPLIT = "0.9,0.05,0.05"
+
+
+class Split(Dataset[Tensor]):
+    """One part of a data set, over a uint8 array that may live on disk.
+
+    A text is one long row of symbols: its examples are consecutive chunks of `length`, without overlap, and random batches are
+    crops that start anywhere. An array of examples (N, *D) has them ready; random batches are drawn from them.
+    """
+
+    def __init__(self, symbols: np.ndarray, length: int | None = None):
+        if (length is None) == (symbols.ndim == 1):
+            raise ValueError("a stream of symbols needs a sequence length, an array of examples must have none")
+        self.symbols, self.length = symbols, length
+
+    def __len__(self) -> int:
+        return len(self.symbols) if self.length is None else len(self.symbols) // self.length
+
+    def __getitem__(self, index: int) -> Tensor:
+        return self.examples(np.array([index]))[0]
+
+    @property
+    def num_unscored(self) -> int:
+        """Symbols at the end of a text that do not fill a chunk."""
+        return 0 if self.length is None else len(self.symbols) % self.length
+
+    def examples(self, indices: np.ndarray) -> Tensor:
+        """The fixed examples with these numbers: (B, *D) int64."""
+        if indices.size and not (0 <= indices.min() and indices.max() < len(self)):
+            raise IndexError(f"example {indices.max()} of a split of {len(self)}")
+        return self._rows(indices if self.length is None else indices * self.length)
+
+    def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+        """Random examples (B, *D) int64, and where each starts."""
+        last = len(self.symbols) if self.length is None else len(self.symbols) - self.length + 1
+        starts = torch.randint(last, (num,), generator=generator).numpy()
+        return self._rows(starts), starts.tolist()
+
+    def _rows(self, starts: np.ndarray) -> Tensor:
+        index = starts if self.length is None else starts[:, None] + np.arange(self.length)
+        return torch.from_numpy(np.asarray(self.symbols[index]).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set, ready to train on and to score."""
+
+    spec: DataSpec
+    train: Split
+    val: Split
+    test: Split
+    notes: tuple[str, ...] = ()  # what a person should know: keys ignored, symbols unused
+
+    def split(self, name: str) -> Split:
+        splits = {"train": self.train, "val": self.val, "test": self.test}
+        if name not in splits:
+            raise ValueError(f"unknown split {name!r}; known: {', '.join(splits)}")
+        return splits[name]
+
+
+def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
+    """Sizes of train, val and test from TRAIN,VAL,TEST as fractions or counts.
+
+    >>> split_sizes("0.9,0.05,0.05", 1000, "symbols")
+    (900, 50, 50)
+    >>> split_sizes("600,300,100", 1000, "symbols")
+    (600, 300, 100)
+    """
+    expected = f"expected a split TRAIN,VAL,TEST as fractions that sum to 1 or as counts, got {split!r}"
+    parts = split.split(",")
+    try:
+        numbers = [float(p) for p in parts]
+        is_counts = all("." not in p and "e" not in p.lower() for p in parts)
+    except ValueError as error:
+        raise ValueError(expected) from error
+    if len(numbers) != 3 or min(numbers) < 0 or not all(np.isfinite(numbers)):
+        raise ValueError(expected)
+    if is_counts:
+        train, val, test = (int(p) for p in parts)
+        if train + val + test > total:
+            raise ValueError(f"the split {split} asks for {train + val + test} {what}, but the data have {total}")
+        return train, val, test
+    if abs(sum(numbers) - 1) > 1e-6:
+        raise ValueError(f"{expected}, which sums to {sum(numbers):g}")
+    train, val = round(total * numbers[0]), round(total * numbers[1])
+    return train, val, total - train - val
+
+
+def cut(symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None) -> tuple[Split, Split, Split]:
+    """Train, val and test, one after another; train and val must hold at least one example."""
+    ends = np.cumsum(sizes)
+    parts = [symbols[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    for name, part in zip(("train", "val"), parts, strict=False):
+        if length is not None and len(part) < length:
+            raise ValueError(
+                f"the {name} split has {len(part)} symbols, shorter than one sequence of {length}; "
+                "use more text, another --data-split or a smaller --length"
+            )
+        if length is None and len(part) == 0:
+            raise ValueError(f"the {name} split has no examples; use another --data-split")
+    train, val, test = (Split(part, length) for part in parts)
+    return train, val, test

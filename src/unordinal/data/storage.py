@@ -1,0 +1,81 @@
+"""Where prepared data live, and how a file is written so that a crash leaves either nothing or all of it."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import platformdirs
+
+FORMAT = 1  # raise when the meaning of a prepared file changes
+
+
+def data_folder() -> Path:
+    """UNORDINAL_DATA, or the platform's cache folder."""
+    chosen = os.environ.get("UNORDINAL_DATA")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("unordinal"))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears at `path` only when it is whole: written beside it, fsynced, renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101 (mkstemp makes it private; a cache may be shared)
+        os.replace(temporary, path)  # noqa: PTH105
+        sync_folder(path.parent)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename inside `folder` survive a power cut."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def stored_symbols(
+    key: dict[str, Any], blocks: Callable[[], Iterator[np.ndarray]], extra: Callable[[], dict[str, Any]]
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The uint8 symbols that `blocks` gives, memory-mapped from a prepared file that is made once per `key`.
+
+    Returns them and what is noted beside them: `num_symbols`, `sha256`, and whatever `extra` tells once the blocks are through. Blocks are
+    written as they come, so memory stays flat whatever the size.
+    """
+    digest = hashlib.sha256(json.dumps({**key, "format": FORMAT}, sort_keys=True).encode()).hexdigest()[:32]
+    path = data_folder() / "prepared" / f"{digest}.u8"
+    notes = path.with_suffix(".json")
+    if not notes.exists():
+        try:
+            content, num_symbols = hashlib.sha256(), 0
+            with replacing(path) as file:
+                for block in blocks():
+                    content.update(block.tobytes())
+                    num_symbols += block.size
+                    file.write(block.tobytes())
+            described = {"key": key, "num_symbols": num_symbols, "sha256": content.hexdigest(), **extra()}
+            with replacing(notes) as file:
+                file.write(json.dumps(described).encode())
+        except PermissionError as error:
+            raise ValueError(
+                f"cannot write prepared data to {path.parent}: {error.strerror}; set UNORDINAL_DATA to a folder you own"
+            ) from error
+    described = json.loads(notes.read_text())
+    if described["num_symbols"] == 0:
+        return np.zeros(0, np.uint8), described
+    return np.memmap(path, dtype=np.uint8, mode="r"), described

@@ -1,0 +1,164 @@
+"""Multinomial diffusion's noise: with probability 1 - alpha a class is redrawn uniformly (section 4 of the paper).
+
+Letters as in the paper: x = x_0 the data, z = x_t the noisy classes, r the predicted probabilities of x_0, K classes. Times are
+steps 0..T as integers; s < t throughout. Everything is a closed form in a handful of (B, *D) tensors: the only (B, *D, K) tensors are the
+network's logits and one reduction over them.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What the closed forms need to know of a pair of times s < t; each (B, 1, ..., 1)."""
+
+    alpha_t: Tensor  # alpha-bar_t: the probability that x_t still is x_0 for want of a redraw
+    noise_t: Tensor  # 1 - alpha-bar_t
+    alpha_s: Tensor
+    noise_s: Tensor
+    alpha_ts: Tensor  # alpha-bar_t / alpha-bar_s
+    noise_ts: Tensor
+
+
+class UniformNoise:
+    """q(x_t | x_s) = alpha_ts [x_t = x_s] + (1 - alpha_ts) / K, and what follows from it.
+
+    >>> from unordinal.diffusion.schedules import cosine_schedule
+    >>> noise = UniformNoise(num_classes=27, log_alpha=cosine_schedule(1000))
+    >>> x = torch.zeros(2, 8, dtype=torch.long)
+    >>> noise.corrupt(x, torch.tensor([1, 1000])).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, num_classes: int, log_alpha: Tensor):
+        self.num_classes = num_classes
+        self.num_steps = len(log_alpha) - 1
+        self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, where float64 exists
+
+    def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
+        """Look up the tables in float64, then cast to the dtype and device of `like` (B, *D)."""
+        log_t, log_s = self.log_alpha[t.cpu()], self.log_alpha[s.cpu()]  # (B,)
+        dtype = like.dtype if like.is_floating_point() else torch.float32
+
+        def cast(values: Tensor) -> Tensor:
+            return expand_like(values.to(dtype).to(like.device), like)
+
+        return Coefficients(
+            alpha_t=cast(log_t.exp()),
+            noise_t=cast(-torch.expm1(log_t)),
+            alpha_s=cast(log_s.exp()),
+            noise_s=cast(-torch.expm1(log_s)),
+            alpha_ts=cast((log_t - log_s).exp()),
+            noise_ts=cast(-torch.expm1(log_t - log_s)),
+        )
+
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw x_t ~ q(x_t | x_0) (eq:diff_categorical_forward_x0): (B, *D) classes and (B,) times -> (B, *D)."""
+        u = uniform(x.shape, x.device, generator)
+        noise = expand_like((-torch.expm1(self.log_alpha[t.cpu()])).to(x.device, u.dtype), x)
+        redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
+        return torch.where(u < noise, redrawn, x)
+
+    def prior_kl(self) -> float:
+        """KL(q(x_T | x_0) || uniform) of one position, in nats; the same whatever x_0 is."""
+        alpha, k = float(self.log_alpha[-1].exp()), self.num_classes
+        same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
+        return float(same * torch.tensor(same * k).double().log() + (k - 1) * other * torch.tensor(other * k).double().log())
+
+    def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
+        """q(x_t | x_0) as probabilities: (B, *D) -> (B, *D, K)."""
+        onehot = torch.nn.functional.one_hot(x, self.num_classes).to(dtype)
+        c = self.coefficients(t, torch.zeros_like(t), onehot)
+        return c.alpha_t * onehot + c.noise_t / self.num_classes
+
+    def posterior(self, r: Tensor, z: Tensor, t: Tensor, s: Tensor) -> Tensor:
+        """q(x_s | x_t, x_0) with x_0 a probability vector r (eq:q_posterior), for any s < t: (B, *D, K).
+
+        One-hot r gives the true posterior, the network's r the model's. `loss` and `step` never build this tensor.
+        """
+        c, k = self.coefficients(t, s, r), self.num_classes
+        likelihood = c.alpha_ts * torch.nn.functional.one_hot(z, k).to(r.dtype) + c.noise_ts / k
+        joint = likelihood * (c.alpha_s * r + c.noise_s / k)
+        r_z = r.gather(-1, z.unsqueeze(-1))
+        return joint / (c.alpha_t * r_z + c.noise_t / k)
+
+    def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
+        """L_t = KL(q(x_{t-1} | x_t, x_0) || p(x_{t-1} | x_t)), and -log p(x_0 | x_1) at t = 1: (B,) nats.
+
+        `logits` (B, *D, K) are those of r. Writing w_k for the true posterior and p_k for the model's, the KL is
+        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so nothing cancels where the model is good.
+        w_k takes one value for k = x, one for k = z and one for all others, and d_k of those others differ only by
+        log1p(alpha_s r_k / m) with m = noise_s / K, whose sum over k is the one reduction over K.
+        """
+        k = self.num_classes
+        c = self.coefficients(t, t - 1, logits[..., 0])
+        first = c.noise_s == 0  # s = 0, where the posterior is a point at x and only the decoder term is left
+        m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 where unused: keeps gradients finite
+        ratio = c.alpha_s / m
+
+        log_norm, sum_ell = log_normaliser_and_sum_log1p(logits, ratio)
+        log_r_x = logits.gather(-1, x.unsqueeze(-1)).squeeze(-1) - log_norm
+        log_r_z = logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - log_norm
+        r_x, r_z = log_r_x.exp(), log_r_z.exp()
+        ell_x, ell_z = torch.log1p(ratio * r_x), torch.log1p(ratio * r_z)
+
+        same = x == z
+        evidence_q = torch.where(same, c.alpha_t, torch.zeros_like(c.alpha_t)) + c.noise_t / k  # q(z | x)
+        log_evidence_p = torch.logaddexp(c.alpha_t.log() + log_r_z, (c.noise_t / k).log())  # log p(z) under r
+        rho = log_evidence_p - evidence_q.log()
+
+        stay, jump = c.alpha_ts + c.noise_ts / k, c.noise_ts / k  # q(z | x_s) for x_s = z and for any other
+        w_x = torch.where(same, stay, jump) * (c.alpha_s + m) / evidence_q
+        w_z = stay * m / evidence_q  # counted only where z differs from x
+        w_other = jump * m / evidence_q
+        num_other = k - 2 + same.to(logits.dtype)
+
+        ell_z_counted = torch.where(same, torch.zeros_like(ell_z), ell_z)
+        r_other = 1 - r_x - torch.where(same, torch.zeros_like(r_z), r_z)
+        sum_exp_other = (num_other + ratio * r_other) * torch.exp(-rho)
+        sum_d_other = sum_ell - ell_x - ell_z_counted - num_other * rho
+        kl = (
+            w_x * excess(ell_x - torch.log1p(ratio) - rho)
+            + torch.where(same, torch.zeros_like(rho), w_z * excess(ell_z - rho))
+            + w_other * (sum_exp_other - num_other - sum_d_other)
+        )
+        decoder = log_evidence_p - log_r_x - torch.where(same, stay, jump).log()
+        return sum_except_batch(torch.where(first, decoder, kl))
+
+    def step(
+        self, logits: Tensor, z: Tensor, t: int, s: int, *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
+
+        A position jumps with probability (1 - alpha_ts) / (K p(z)); one that jumps lands on a draw from r with
+        probability alpha_s and on a uniform class otherwise. Only positions that jump need a draw over K.
+        """
+        k, log_t, log_s = self.num_classes, float(self.log_alpha[t]), self.log_alpha[s]
+        alpha_t = self.log_alpha[t].exp()
+        noise_ts = float(-torch.expm1(log_t - log_s))
+        r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
+        jump_probability = noise_ts / k / (float(alpha_t) * r_z + (1 - float(alpha_t)) / k)
+        jumps = uniform(z.shape, z.device, generator) < jump_probability
+        landing = draw_categorical(logits[jumps], generator)  # (J,)
+        redrawn = torch.randint(k, landing.shape, generator=generator, device=z.device)
+        from_noise = uniform(landing.shape, z.device, generator) < float(-torch.expm1(log_s))
+        out = z.clone()
+        out[jumps] = torch.where(from_noise, redrawn, landing)
+        return out
+
+
+def excess(d: Tensor) -> Tensor:
+    """exp(d) - 1 - d, at least 0."""
+    return torch.expm1(d) - d
+
+
+def log_normaliser_and_sum_log1p(logits: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
+    """logsumexp(logits) and sum_k log1p(ratio softmax(logits)_k): (B, *D, K) and (B, 1, ..., 1) -> two (B, *D)."""
+    log_norm = logits.logsumexp(dim=-1)
+    r = torch.softmax(logits, dim=-1)
+    return log_norm, torch.log1p(ratio.unsqueeze(-1) * r).sum(dim=-1)

@@ -1,0 +1,1 @@
+"""Networks: weights without probability."""
