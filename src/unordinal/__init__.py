@@ -1,0 +1,65 @@
+"""Generative models of categorical data: argmax flows, multinomial diffusion and their baselines.
+
+    run = unordinal.fit("text8/multinomial", "docs", size="tiny", minutes=2, out="runs/mine")
+    print(unordinal.score(run), run.vocabulary.decode(run.model.sample(1)[0]))
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from unordinal.api import fit, score
+    from unordinal.data import Data, DataSpec, Vocabulary, load_data
+    from unordinal.diffusion.uniform import UniformNoise
+    from unordinal.evaluate.likelihood import Score
+    from unordinal.model import CategoricalModel
+    from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.nets.transformer import TimeTransformer
+    from unordinal.presets import PRESETS, preset
+    from unordinal.train.run import Run, load
+
+# Where each public name lives; imported when first asked for, so that `unordinal --help` does not wait for torch.
+_PUBLIC = {
+    "fit": "unordinal.api",
+    "score": "unordinal.api",
+    "Data": "unordinal.data",
+    "DataSpec": "unordinal.data",
+    "Vocabulary": "unordinal.data",
+    "load_data": "unordinal.data",
+    "UniformNoise": "unordinal.diffusion.uniform",
+    "Score": "unordinal.evaluate.likelihood",
+    "CategoricalModel": "unordinal.model",
+    "MultinomialDiffusion": "unordinal.models.diffusion",
+    "TimeTransformer": "unordinal.nets.transformer",
+    "PRESETS": "unordinal.presets",
+    "preset": "unordinal.presets",
+    "Run": "unordinal.train.run",
+    "load": "unordinal.train.run",
+}
+
+__all__ = [
+    "PRESETS",
+    "CategoricalModel",
+    "Data",
+    "DataSpec",
+    "MultinomialDiffusion",
+    "Run",
+    "Score",
+    "TimeTransformer",
+    "UniformNoise",
+    "Vocabulary",
+    "fit",
+    "load",
+    "load_data",
+    "preset",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        from importlib import import_module
+
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'unordinal' has no attribute {name!r}")

@@ -56,7 +56,7 @@ ModelConfig = MultinomialConfig
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Budget, optimiser and what is written when."""
+    """Budget, batches, and what is written when."""
 
     steps: int | None = None
     """Budget in optimiser steps."""
@@ -68,28 +68,10 @@ class TrainConfig:
     """Sequences per optimiser step."""
     accumulate: int = 1
     """Parts into which a batch is cut to save memory; the step is that of the whole batch."""
-    optimizer: Literal["adam", "adamw", "adamax", "muon"] = "adam"
-    """muon orthogonalises the steps of the network's inner matrices and leaves the rest to AdamW."""
     lr: float = 1e-4
     """Highest learning rate."""
-    matrix_lr: float = 0.02
-    """Highest learning rate of muon's matrices."""
-    beta2: float = 0.999
-    """Decay of the second moment."""
-    weight_decay: float = 0.0
-    """Decoupled weight decay (adamw and muon's other weights)."""
-    warmup: int = 0
-    """Steps over which the learning rate rises linearly; multiplies the decays below."""
-    decay_per_epoch: float = 1.0
-    """Factor on the learning rate per pass over the training data."""
-    decay_to_zero: bool = False
-    """Let the learning rate fall linearly to zero over the budget."""
-    clip: float | None = None
-    """Largest norm of the gradient."""
-    ema: float = 0.999
-    """Decay of the moving average of the weights, which is what is scored and published."""
     validate_every: int | None = None
-    """Steps between validations; default a tenth of the budget."""
+    """Steps between validations; default a tenth of the budget, at most 1000."""
     validate_examples: int = 128
     """Examples of the validation split that are scored, always the same."""
     checkpoint_every: int = 1000
@@ -101,6 +83,30 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
+class OptimConfig:
+    """The optimiser and how its learning rate moves."""
+
+    optimizer: Literal["adam", "adamw", "adamax", "muon"] = "adam"
+    """muon orthogonalises the steps of the network's inner matrices and leaves the rest to AdamW."""
+    matrix_lr: float = 0.02
+    """Highest learning rate of muon's matrices."""
+    beta2: float = 0.999
+    """Decay of the second moment."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (adamw, and muon's other weights)."""
+    warmup: int = 0
+    """Steps over which the learning rate rises linearly; multiplies the decays below."""
+    decay_per_epoch: float = 1.0
+    """Factor on the learning rate per pass over the training data."""
+    decay_to_zero: bool = False
+    """Let the learning rate fall linearly to zero over the budget."""
+    clip: float | None = None
+    """Largest norm of the gradient."""
+    ema: float = 0.999
+    """Decay of the moving average of the weights, which is what is scored and published."""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that makes a run what it is; saved as its config.json."""
 
@@ -109,6 +115,7 @@ class RunConfig:
     data: DataConfig
     model: ModelConfig
     train: TrainConfig = field(default_factory=TrainConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -124,6 +131,7 @@ class RunConfig:
                 data=DataConfig(**values["data"]),
                 model=model_type(**values["model"]),
                 train=TrainConfig(**values["train"]),
+                optim=OptimConfig(**values["optim"]),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a run's configuration: {error}") from error

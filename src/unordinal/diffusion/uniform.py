@@ -5,6 +5,7 @@ steps 0..T as integers; s < t throughout. Everything is a closed form in a handf
 network's logits and one reduction over them.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -66,9 +67,9 @@ class UniformNoise:
 
     def prior_kl(self) -> float:
         """KL(q(x_T | x_0) || uniform) of one position, in nats; the same whatever x_0 is."""
-        alpha, k = float(self.log_alpha[-1].exp()), self.num_classes
+        alpha, k = math.exp(self.log_alpha[-1]), self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
-        return float(same * torch.tensor(same * k).double().log() + (k - 1) * other * torch.tensor(other * k).double().log())
+        return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """q(x_t | x_0) as probabilities: (B, *D) -> (B, *D, K)."""
@@ -150,6 +151,26 @@ class UniformNoise:
         out = z.clone()
         out[jumps] = torch.where(from_noise, redrawn, landing)
         return out
+
+    def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward): x_t (B, *D) and its log-probability (B,)."""
+        noise = float(-torch.expm1(self.log_alpha[t] - self.log_alpha[t - 1]))
+        redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
+        out = torch.where(uniform(x.shape, x.device, generator) < noise, redrawn, x)
+        log_stay, log_jump = math.log(1 - noise + noise / self.num_classes), math.log(noise / self.num_classes)
+        same = (out == x).to(torch.get_default_dtype())
+        return out, sum_except_batch(log_jump + (log_stay - log_jump) * same)
+
+    def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:
+        """log p(x_s | x_t = z) with x_0 predicted by softmax(logits) (eq:p_parametrization): (B,) nats."""
+        log_r = torch.log_softmax(logits, dim=-1)
+        r_s, r_z = (log_r.gather(-1, c.unsqueeze(-1)).squeeze(-1) for c in (x_s, z))
+        batch = torch.ones(len(z), dtype=torch.long)
+        c, k = self.coefficients(t * batch, s * batch, r_s), self.num_classes
+        log_likelihood = (torch.where(x_s == z, c.alpha_ts, torch.zeros_like(r_s)) + c.noise_ts / k).log()
+        log_prior = torch.logaddexp(c.alpha_s.log() + r_s, (c.noise_s / k).log())
+        log_evidence = torch.logaddexp(c.alpha_t.log() + r_z, (c.noise_t / k).log())
+        return sum_except_batch(log_likelihood + log_prior - log_evidence)
 
 
 def excess(d: Tensor) -> Tensor:

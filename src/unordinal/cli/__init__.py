@@ -1,0 +1,81 @@
+"""The command line: COMMANDS, and what every command shares."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+
+from unordinal.cli import catalogue, demo, evaluate, sample, train
+
+COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
+    "demo": ("train, score and sample a small diffusion on text that every Python has: about four minutes", demo.main),
+    "train": ("train a preset: unordinal train text8/multinomial --size tiny --data text:book.txt", train.main),
+    "evaluate": ("bits per dimension of a run, with standard error: unordinal evaluate RUN --split test", evaluate.main),
+    "sample": ("draw from a run: unordinal sample RUN --num 4 --steps 100", sample.main),
+    "presets": ("list the presets and their sizes", catalogue.presets_main),
+    "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),
+}
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, (text, _) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: unordinal COMMAND [...]",
+            "",
+            "Generative models of categorical data: train, score, sample.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "`unordinal COMMAND --help` tells more; `--debug` anywhere shows tracebacks.",
+        ]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of the `unordinal` command."""
+    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def run(argv: list[str]) -> int:
+    """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 128 + n stopped by a signal."""
+    debug = "--debug" in argv
+    argv = [word for word in argv if word != "--debug"]
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if argv[0] in ("-V", "--version"):
+        from unordinal import __version__
+
+        print(f"unordinal {__version__}")
+        return 0
+    name, rest = argv[0], argv[1:]
+    if name not in COMMANDS:
+        near = get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return complain(f"unknown command {name!r}{hint} (known: {', '.join(COMMANDS)})", 2)
+    try:
+        return COMMANDS[name][1](rest)
+    except KeyboardInterrupt:
+        return complain("interrupted", 128 + signal.SIGINT)
+    except BrokenPipeError:  # the reader, `head` say, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + getattr(signal, "SIGPIPE", 13)
+    except (ValueError, OSError) as error:
+        if debug:
+            raise
+        return complain(str(error), 2)
+    except Exception as error:
+        if debug:
+            raise
+        expected = type(error).__name__ == "TrainingDivergedError"
+        return complain(str(error) if expected else f"{type(error).__name__}: {error} (--debug shows where)", 1)
+
+
+def complain(message: str, code: int) -> int:
+    """One line on standard error."""
+    print(f"unordinal: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,98 @@
+"""`unordinal presets` and `unordinal data [NAME]`: what there is."""
+
+from dataclasses import dataclass
+
+import tyro
+
+from unordinal.cli.console import print_json, progress, say
+from unordinal.config import Alphabet, DataConfig
+
+
+@dataclass(frozen=True)
+class PresetsArgs:
+    json: bool = False
+    """One JSON object on stdout."""
+
+
+def presets_main(argv: list[str]) -> int:
+    description = "List the presets and their sizes.\n\nExample: unordinal presets --json"
+    args = tyro.cli(PresetsArgs, args=argv, prog="unordinal presets", description=description, config=(tyro.conf.FlagCreatePairsOff,))
+    from unordinal.presets import PRESETS, SIZES
+
+    values = {}
+    for name, make in PRESETS.items():
+        sizes = {size: num_parameters(make(size)) for size in SIZES}
+        description = (make.__doc__ or "").strip().splitlines()[0]
+        values[name] = {"description": description, "parameters": sizes}
+        if not args.json:
+            print(f"{name}\n  {description}")
+            print("  " + "  ".join(f"{size}: {count / 1e6:.1f} M parameters" for size, count in sizes.items()))
+    if args.json:
+        print_json({"presets": values})
+    return 0
+
+
+def num_parameters(config) -> int:  # noqa: ANN001
+    """Parameters of a preset's model, counted without allocating them."""
+    import torch
+
+    from unordinal.data.spec import DataSpec
+    from unordinal.models import build_model
+
+    classes = {"text8": 27, "bytes": 256}[config.data.alphabet]
+    with torch.device("meta"):
+        model = build_model(config.model, DataSpec(config.data.name, classes, (config.data.length,)))
+    return sum(p.numel() for p in model.parameters())
+
+
+@dataclass(frozen=True)
+class DataArgs:
+    name: tyro.conf.Positional[str | None] = None
+    """docs, text8, enwik8, text:PATH or array:PATH; without it, the data sets are listed."""
+    alphabet: Alphabet | None = None
+    """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, chars for text:PATH."""
+    data_split: str | None = None
+    """TRAIN,VAL,TEST as fractions or counts."""
+    length: int | None = None
+    """Symbols per sequence; default 256 (320 for enwik8)."""
+    num_classes: int | None = None
+    """Classes of an array; default the largest + 1."""
+    json: bool = False
+    """End with one JSON object on stdout."""
+
+
+DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "enwik8": "bytes"}
+
+
+def data_main(argv: list[str]) -> int:
+    description = "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars"
+    args = tyro.cli(DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,))
+    from unordinal.data import DATASETS, load_data
+
+    if args.name is None:
+        if args.json:
+            print_json({"data": {entry.usage: entry.description for entry in DATASETS.values()}})
+        else:
+            for entry in DATASETS.values():
+                print(f"{entry.usage:<11} {entry.description}")
+        return 0
+    alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
+    length = args.length or (320 if args.name == "enwik8" else None)
+    config = DataConfig(args.name, alphabet, args.data_split, length, args.num_classes)
+    data = load_data(config, progress=progress)
+    what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"
+    if not args.json:
+        print(f"{data.spec.name}: {data.spec.num_classes} classes, examples of shape {data.spec.event_shape}")
+        for name, size in zip(("train", "val", "test"), data.spec.split_sizes, strict=True):
+            split = data.split(name)
+            tail = f", the last {split.num_unscored} not scored" if split.num_unscored else ""
+            print(f"  {name:<5} {size:>12,} {what}: {len(split):,} examples{tail}")
+        if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
+            print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
+        print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
+    for note in data.notes:
+        say(f"Note: {note}.")
+    if args.json:
+        counts = {name: len(data.split(name)) for name in ("train", "val", "test")}
+        print_json({**data.spec.to_dict(), "examples": counts, "notes": list(data.notes)})
+    return 0

@@ -1,0 +1,45 @@
+"""What several commands need."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import torch
+
+    from unordinal.data.spec import DataSpec
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+@dataclass(frozen=True)
+class MachineArgs:
+    """Where to compute."""
+
+    device: Device = "auto"
+    """auto takes cuda, then mps, then the cpu."""
+    threads: int | None = None
+    """CPU threads; default torch's choice."""
+
+
+def chosen_device(machine: MachineArgs) -> "torch.device":
+    """The device asked for, and the number of threads set."""
+    import torch
+
+    if machine.threads is not None:
+        if machine.threads < 1:
+            raise ValueError(f"--threads must be at least 1, got {machine.threads}")
+        torch.set_num_threads(machine.threads)
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if machine.device == "auto":
+        return torch.device(next(name for name, there in available.items() if there))
+    if not available[machine.device]:
+        there = [name for name, is_there in available.items() if is_there]
+        raise ValueError(f"no device {machine.device} here; available: {', '.join(there)}")
+    return torch.device(machine.device)
+
+
+def unit_of(spec: "DataSpec") -> str:
+    """What a dimension is called in this data set."""
+    if spec.vocabulary is None:
+        return "bits per dimension"
+    return "bits per byte" if spec.vocabulary.kind == "bytes" else "bits per character"

@@ -1,0 +1,154 @@
+"""`unordinal train PRESET`."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from unordinal.cli.common import MachineArgs, chosen_device, unit_of
+from unordinal.cli.console import TrainingReporter, print_json, progress, say
+from unordinal.config import Alphabet, ModelConfig, OptimConfig, RunConfig, Size, TrainConfig, differences
+
+EXAMPLE = """Train a preset and leave a run folder.
+
+Example: unordinal train text8/multinomial --size tiny --data text:book.txt --alphabet chars --minutes 5
+
+Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of PRESET and --size."""
+
+
+@dataclass(frozen=True)
+class TrainArgs:
+    preset: tyro.conf.Positional[str]
+    """What to train; `unordinal presets` lists them."""
+    size: Size
+    """paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
+    data: str
+    """docs, text8, enwik8, text:PATH or array:PATH; `unordinal data` lists them."""
+    data_split: str | None
+    """TRAIN,VAL,TEST as fractions or counts; default the data set's own, or 0.9,0.05,0.05."""
+    alphabet: Alphabet | None
+    """How text becomes classes: a-z and space, the file's own characters, or bytes."""
+    length: int | None
+    """Symbols per sequence, where the data are one long text."""
+    num_classes: int | None
+    """Classes of an array; default the largest + 1."""
+    train: Annotated[TrainConfig, tyro.conf.arg(name="")]
+    model: ModelConfig
+    optim: OptimConfig
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")]
+    out: Path | None = None
+    """Folder of the run; default a new one under runs/."""
+    resume: bool = False
+    """Go on with the run in --out (or the newest run of this very command)."""
+    json: bool = False
+    """End with one JSON object on stdout."""
+
+
+def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
+    """PRESET and --size are read first, since they choose the defaults of everything else."""
+    from unordinal.presets import PRESETS, preset
+
+    name, size = next(iter(PRESETS)), "paper"
+    words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
+    if words and not words[0].startswith("-"):
+        name = words[0]
+    for flag, value in zip(words, words[1:], strict=False):
+        if flag == "--size":
+            size = value
+    if not argv:
+        raise ValueError(f"which preset? (known: {', '.join(PRESETS)})")
+    if "-h" not in argv and "--help" not in argv and words[0].startswith("-"):
+        raise ValueError(f"PRESET comes first: unordinal train PRESET ..., got {words[0]!r} (known: {', '.join(PRESETS)})")
+    base = preset(name, size)
+    defaults = TrainArgs(
+        preset=name,
+        size=base.size,
+        data=base.data.name,
+        data_split=base.data.split,
+        alphabet=base.data.alphabet,
+        length=base.data.length,
+        num_classes=base.data.num_classes,
+        train=replace(base.train, steps=None, minutes=None),
+        model=base.model,
+        optim=base.optim,
+        machine=MachineArgs(),
+    )
+    args = tyro.cli(
+        TrainArgs, args=argv, default=defaults, prog="unordinal train", description=EXAMPLE,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    budget = args.train
+    if budget.steps is None and budget.minutes is None:
+        budget = replace(budget, steps=base.train.steps, minutes=base.train.minutes)
+    elif budget.steps is not None and budget.minutes is not None:
+        raise ValueError(f"give --steps or --minutes, not both (got {budget.steps} and {budget.minutes:g})")
+    else:
+        budget = replace(budget, epochs=None)
+    data = replace(
+        base.data, name=args.data, split=args.data_split, alphabet=args.alphabet, length=args.length, num_classes=args.num_classes
+    )
+    return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
+
+
+def main(argv: list[str]) -> int:
+    config, args = parsed(argv)
+    from unordinal.data import load_data, resolved_name
+    from unordinal.train.budget import Budget
+
+    Budget.of(config.train, 1.0)  # complain of the budget before any work
+    config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
+    data = load_data(config.data, progress=progress)
+    for note in data.notes:
+        say(f"Note: {note}.")
+    return train_run(config, data, folder_of(config, args.out, resume=args.resume), args.machine, args.resume, args.json)
+
+
+def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_json: bool) -> int:  # noqa: ANN001
+    """Train and tell how it ended; the exit code."""
+    from unordinal.train.loop import train
+    from unordinal.train.run import RunFolder
+    from unordinal.train.start import start_run
+
+    folder, device, unit = RunFolder(path), chosen_device(machine), unit_of(data.spec)
+    if resume and not folder.is_run:
+        say(f"Nothing to resume at {path}: starting.")
+    model = start_run(config, data.spec, folder, resume=resume)
+    num_parameters = sum(p.numel() for p in model.parameters())
+    symbols = f"{data.train.symbols.size:,} training symbols"
+    say(f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: {data.spec.num_classes} classes, {symbols}.")
+    say(f"Run folder: {path}")
+    reporter = TrainingReporter(unit)
+    try:
+        result = train(model, data, config.train, config.optim, folder, device=device, reporter=reporter)
+    finally:
+        reporter.close()
+    if result.was_finished:
+        say(f"{path} is finished ({result.step} steps); nothing to do.")
+    elif result.interrupted_by:
+        say(f"{result.interrupted_by.name}: saved at step {result.step}; the same command with --resume goes on.")
+    else:
+        say(f"Done: {result.step} steps, {result.seconds:.0f} s, {result.symbols_per_second:,.0f} symbols/s.")
+        say(f"Best validation {result.best_bits:.4f} {unit}; score it with: unordinal evaluate {path}")
+    if as_json:
+        best = result.best_bits if result.best_step else None
+        values = {"run": str(path), "steps": result.step, "seconds": round(result.seconds, 3), "parameters": num_parameters}
+        values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
+        print_json({**values, "interrupted": result.interrupted_by.name if result.interrupted_by else None})
+    return 128 + result.interrupted_by if result.interrupted_by else 0
+
+
+def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
+    """--out; else the newest run of these settings when resuming; else the first free name under runs/."""
+    if out is not None:
+        return out
+    from unordinal.train.run import RunFolder
+    from unordinal.train.start import CHANGEABLE
+
+    number, base = 1, Path("runs") / f"{config.preset.replace('/', '-')}-{config.size}"
+    matching = None
+    while (path := base if number == 1 else base.with_name(f"{base.name}-{number}")).exists():
+        if resume and RunFolder(path).is_run and not differences(RunFolder(path).read()[0], config, ignore=CHANGEABLE):
+            matching = path
+        number += 1
+    return matching or path

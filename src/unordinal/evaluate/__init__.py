@@ -1,0 +1,1 @@
+"""Scores: bounds with their standard errors, the count models beside them, reports."""

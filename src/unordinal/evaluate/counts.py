@@ -1,0 +1,65 @@
+"""Count models and xz: what any trained model should beat."""
+
+import lzma
+import math
+
+import numpy as np
+
+BACK_OFF = 4.0  # weight of the shorter context's prediction, in counts
+
+
+class CountModel:
+    """Symbols given the `order` before them, by counts with recursive back-off: p_k = (count + 4 p_{k-1}) / (n + 4).
+
+    >>> model = CountModel(np.array([0, 1] * 50, np.uint8), num_classes=2, order=1)
+    >>> model.bits_per_symbol(np.array([0, 1] * 50, np.uint8)) < 0.1
+    True
+    """
+
+    def __init__(self, train: np.ndarray, num_classes: int, order: int):
+        if num_classes ** (order + 1) >= 2**62:
+            raise ValueError(f"order {order} over {num_classes} classes is too much to count")
+        self.num_classes, self.order = num_classes, order
+        self.tables = []
+        for k in range(order + 1):
+            grams = self.grams(train, k)
+            seen, counts = np.unique(grams, return_counts=True)
+            contexts, totals = np.unique(grams // num_classes, return_counts=True)
+            self.tables.append((seen, counts, contexts, totals))
+
+    def grams(self, symbols: np.ndarray, k: int) -> np.ndarray:
+        """Each symbol that has k before it, and those k, as one number with the symbol in the last digit."""
+        codes = np.zeros(len(symbols) - k, np.int64)
+        for place in range(k + 1):
+            codes = codes * self.num_classes + symbols[place : len(symbols) - k + place]
+        return codes
+
+    def bits_per_symbol(self, symbols: np.ndarray) -> float:
+        """Mean -log2 p over a row of symbols, the first ones with shorter contexts."""
+        p = np.full(len(symbols), 1 / self.num_classes)
+        for k, (seen, counts, contexts, totals) in enumerate(self.tables):
+            grams = self.grams(symbols, k)
+            count, total = looked_up(seen, counts, grams), looked_up(contexts, totals, grams // self.num_classes)
+            p[k:] = (count + BACK_OFF * p[k:]) / (total + BACK_OFF)
+        return float(-np.log2(p).mean())
+
+
+def looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """values of `wanted` among sorted `keys`, 0 where it is absent."""
+    place = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
+    return np.where(keys[place] == wanted, values[place], 0)
+
+
+def xz_bits_per_symbol(train: np.ndarray, symbols: np.ndarray) -> float:
+    """What `symbols` add to the size of xz -9e of the training text before them."""
+    settings = {"preset": 9 | lzma.PRESET_EXTREME}
+    alone = len(lzma.compress(train.tobytes(), **settings))
+    both = len(lzma.compress(train.tobytes() + symbols.tobytes(), **settings))
+    return 8 * (both - alone) / len(symbols)
+
+
+def baselines(train: np.ndarray, symbols: np.ndarray, num_classes: int, orders: int = 4) -> dict[str, float]:
+    """Bits per symbol of the count models of orders 0.. and of xz, fitted on `train`."""
+    highest = min(orders, math.floor(62 / math.log2(num_classes)))
+    table = {f"order-{k} counts": CountModel(train, num_classes, k).bits_per_symbol(symbols) for k in range(highest)}
+    return {**table, "xz -9e": xz_bits_per_symbol(train, symbols)}

@@ -1,0 +1,89 @@
+"""Pictures and pages: a denoising chain as PNG, a run as one self-contained HTML file."""
+
+import base64
+import html
+import io
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from torch import Tensor
+
+from unordinal.data.spec import DataSpec
+
+CHAIN_ROWS = 12
+CHAIN_COLUMNS = 96
+COLOURS = ("#1b7837", "#9aa0a6")  # settled (as it is at the end), not yet
+
+
+def chain_rows(chain: list[tuple[int, Tensor]], num_rows: int = CHAIN_ROWS) -> list[tuple[int, Tensor]]:
+    """A few steps of a chain, first and last included, denser at the end where most is decided."""
+    last = len(chain) - 1
+    rows = min(num_rows, len(chain))
+    picked = sorted({round(last * (1 - (1 - i / (rows - 1)) ** 1.5)) for i in range(rows)}) if rows > 1 else [last]
+    return [chain[i] for i in picked]
+
+
+def plot_chain(chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+    """Text emerging from noise as a PNG: one line per step, symbols that have their final value in green."""
+    from matplotlib.figure import Figure
+
+    rows, final = chain_rows(chain), chain[-1][1]
+    columns = min(CHAIN_COLUMNS, len(final))
+    figure = Figure(figsize=(0.108 * columns + 1.1, 0.24 * len(rows) + 0.3))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(-9, columns + 1), ylim=(len(rows), -1))
+    axes.axis("off")
+    for row, (t, x) in enumerate(rows):
+        axes.text(-2, row, f"t={t}", ha="right", va="center", family="monospace", size=9, color="#5f6368")
+        for column in range(columns):
+            symbol = spec.show(x[column : column + 1])
+            settled = bool(x[column] == final[column])
+            shown = symbol if symbol.isprintable() else "·"
+            axes.text(
+                column, row, shown.replace("$", r"\$"), ha="center", va="center", family="monospace", size=9,
+                color=COLOURS[0] if settled else COLOURS[1],
+            )  # fmt: skip
+    figure.savefig(file, format="png", dpi=150)
+
+
+@dataclass
+class Report:
+    """A page about a run: paragraphs, tables, texts and pictures in order, nothing loaded from elsewhere."""
+
+    title: str
+    parts: list[str] = field(default_factory=list)
+
+    def heading(self, text: str) -> None:
+        self.parts.append(f"<h2>{html.escape(text)}</h2>")
+
+    def paragraph(self, text: str) -> None:
+        self.parts.append(f"<p>{html.escape(text)}</p>")
+
+    def code(self, text: str) -> None:
+        self.parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def table(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        cells = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+        top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        self.parts.append(f"<table><tr>{top}</tr>{''.join(cells)}</table>")
+
+    def picture(self, png: bytes, description: str) -> None:
+        data = base64.b64encode(png).decode()
+        self.parts.append(f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">')
+
+    def render(self) -> bytes:
+        style = (
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#202124}"
+            "pre{background:#f5f5f5;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}img{max-width:100%}"
+            "table{border-collapse:collapse}td,th{padding:.3rem .9rem;border-bottom:1px solid #ddd;text-align:left}"
+        )
+        title = html.escape(self.title)
+        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style>'
+        return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{"".join(self.parts)}</body></html>'.encode()
+
+
+def chain_png(chain: list[tuple[int, Tensor]], spec: DataSpec) -> bytes:
+    """`plot_chain` as bytes."""
+    buffer = io.BytesIO()
+    plot_chain(chain, spec, buffer)
+    return buffer.getvalue()

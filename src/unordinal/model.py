@@ -1,0 +1,69 @@
+"""The one interface that every model of this library has."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class CategoricalModel(nn.Module, ABC):
+    """A distribution over arrays of classes, P(x) for x of shape `event_shape` with entries 0..num_classes-1.
+
+    Losses and bounds draw from torch's default generator; `sample` takes one.
+    """
+
+    def __init__(self, num_classes: int, event_shape: tuple[int, ...] | torch.Size, *, is_exact: bool = False):
+        super().__init__()
+        if num_classes < 2:
+            raise ValueError(f"a model needs at least 2 classes, got {num_classes}")
+        self.num_classes = num_classes
+        self.event_shape = torch.Size(event_shape)
+        self.is_exact = is_exact
+
+    @abstractmethod
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+        """What training minimises: (B, *D) classes -> (B,) nats.
+
+        `draw` is what `self.draw` gave for this batch (diffusion's times, say); without it the loss draws for itself.
+        """
+
+    @abstractmethod
+    def elbo(self, x: Tensor) -> Tensor:
+        """An unbiased estimate of a lower bound on log P(x), without side effects: (B, *D) -> (B,) nats."""
+
+    @abstractmethod
+    def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
+        """Draw from the model: (N, *D) classes."""
+
+    def log_weight(self, x: Tensor) -> Tensor:
+        """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
+        raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")
+
+    def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
+        """The random numbers of a batch that the loop should know of, because `observe` learns from them."""
+        return None
+
+    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
+        """Update running statistics from a batch's draw and losses (B,); the training loop calls this, no one else."""
+
+    def forward(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+        return self.training_loss(x, draw)
+
+    def bits_per_dim(self, x: Tensor) -> Tensor:
+        """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,)."""
+        return -self.elbo(x) / (math.log(2) * x[0].numel())
+
+    def check_classes(self, x: Tensor) -> None:
+        """Reject what cannot be a batch of this model's data; called once, where data enter."""
+        if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+            raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
+        if x.dim() != 1 + len(self.event_shape) or x.numel() == 0:
+            raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {', '.join(map(str, self.event_shape))})")
+        low, high = (int(v) for v in torch.aminmax(x))
+        if low < 0 or high >= self.num_classes:
+            wrong = low if low < 0 else high
+            raise ValueError(
+                f"x has class {wrong}, but num_classes={self.num_classes}; was it encoded with this model's vocabulary?"
+            )

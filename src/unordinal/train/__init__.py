@@ -1,0 +1,1 @@
+"""Training: one loop, checkpoints that survive anything, run folders."""

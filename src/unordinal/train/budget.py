@@ -1,0 +1,55 @@
+"""How much training: steps, minutes or epochs, and what follows from it for validation."""
+
+import math
+from dataclasses import dataclass
+
+from unordinal.config import TrainConfig
+
+VALIDATIONS = 10  # over a budget, unless told otherwise
+MOST_STEPS_BETWEEN_VALIDATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Either `steps` or `seconds`."""
+
+    steps: int | None
+    seconds: float | None
+    validate_every: int | None  # steps; None means by time, a tenth of `seconds`
+
+    @staticmethod
+    def of(config: TrainConfig, steps_per_epoch: float) -> "Budget":
+        """The budget a configuration asks for: minutes, or steps, or epochs."""
+        if config.steps is not None and config.minutes is not None:
+            raise ValueError(f"give a budget in steps or in minutes, not both (steps {config.steps}, minutes {config.minutes})")
+        if config.steps is not None and config.steps < 1:
+            raise ValueError(f"--steps must be at least 1, got {config.steps}")
+        if config.minutes is not None and not 0 < config.minutes < math.inf:
+            raise ValueError(f"--minutes must be above 0, got {config.minutes:g}")
+        if config.minutes is not None:
+            return Budget(None, 60 * config.minutes, config.validate_every)
+        steps = config.steps
+        if steps is None:
+            if config.epochs is None or config.epochs <= 0:
+                raise ValueError("no budget: give --steps or --minutes")
+            steps = max(1, math.ceil(config.epochs * steps_per_epoch))
+        every = config.validate_every or min(math.ceil(steps / VALIDATIONS), MOST_STEPS_BETWEEN_VALIDATIONS)
+        return Budget(steps, None, every)
+
+    def fraction(self, step: int, seconds: float, reserved: float = 0.0) -> float:
+        """Used part of the budget, in [0, 1]; `reserved` seconds are kept for the last validation."""
+        if self.steps is not None:
+            return min(1.0, step / self.steps)
+        assert self.seconds is not None
+        return min(1.0, seconds / max(self.seconds - reserved, 1e-9))
+
+    def is_spent(self, step: int, seconds: float, validation_seconds: float) -> bool:
+        """Whether a run that ended in order has nothing left to do (its last step leaves a validation's time or so)."""
+        return self.fraction(step, seconds, 3 * validation_seconds) >= 1
+
+    def wants_validation(self, step: int, seconds: float, validated_at: float) -> bool:
+        """Whether to validate after this step; `validated_at` is when (in seconds) that was last done."""
+        if self.validate_every is not None:
+            return step % self.validate_every == 0
+        assert self.seconds is not None
+        return seconds - validated_at >= self.seconds / VALIDATIONS

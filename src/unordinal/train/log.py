@@ -1,0 +1,79 @@
+"""metrics.jsonl and the picture of it."""
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from unordinal.data.storage import replacing
+
+
+class Reporter(Protocol):
+    """What watches a run; the command line draws a bar from it."""
+
+    def started(self, step: int, fraction: float) -> None: ...
+
+    def stepped(self, metrics: dict[str, Any], fraction: float) -> None: ...
+
+    def validated(self, metrics: dict[str, Any]) -> None: ...
+
+
+class SilentReporter:
+    """Nobody watches: the library's default."""
+
+    def started(self, step: int, fraction: float) -> None: ...
+
+    def stepped(self, metrics: dict[str, Any], fraction: float) -> None: ...
+
+    def validated(self, metrics: dict[str, Any]) -> None: ...
+
+
+class MetricsFile:
+    """One JSON object a line. Opening it for a run that goes on drops the lines past the step it goes on from."""
+
+    def __init__(self, path: Path, step: int):
+        kept = [line for line in read_lines(path) if line["step"] <= step]
+        with replacing(path) as file:
+            file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+        self._file = path.open("a")
+
+    def write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a metrics file; a last line that a crash cut short is left out."""
+    if not path.exists():
+        return []
+    lines = []
+    for text in path.read_text().splitlines():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
+    """Training loss and validation bound over steps, as a PNG."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    trained = [line for line in lines if "loss_bits_per_dim" in line]
+    validated = [line for line in lines if "val_bits_per_dim" in line]
+    axes.plot([p["step"] for p in trained], [p["loss_bits_per_dim"] for p in trained], lw=0.8, alpha=0.6, label="training loss")
+    axes.plot([p["step"] for p in validated], [p["val_bits_per_dim"] for p in validated], "o-", label="validation bound (EMA)")
+    values = [p["loss_bits_per_dim"] for p in trained[len(trained) // 20 :]] + [p["val_bits_per_dim"] for p in validated]
+    if values:
+        low, high = min(values), sorted(values)[int(0.98 * (len(values) - 1))]
+        axes.set_ylim(low - 0.05 * (high - low) - 0.01, high + 0.05 * (high - low) + 0.01)
+    axes.set(xlabel="step", ylabel="bits per dimension")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=120)

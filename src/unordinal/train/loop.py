@@ -1,0 +1,277 @@
+"""The training loop: never loses work, and goes on bit for bit where it stopped."""
+
+import math
+import time
+from dataclasses import dataclass
+from signal import Signals
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
+
+from unordinal.config import OptimConfig, TrainConfig
+from unordinal.data.splits import Data, Split
+from unordinal.model import CategoricalModel
+from unordinal.train.budget import Budget
+from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, rng_state, save_checkpoint, set_rng_state
+from unordinal.train.interrupt import Interrupts
+from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
+from unordinal.train.optim import build_optimizer, learning_rate_factor
+from unordinal.train.run import RunFolder
+
+LOG_EVERY = 10  # steps
+CHECKPOINT_SECONDS = 300.0
+VALIDATION_SEED = 20211207
+
+
+class TrainingDivergedError(RuntimeError):
+    """The loss or its gradient is no longer a number."""
+
+
+@dataclass
+class Progressed:
+    """What a run carries from step to step besides weights: all of it is in every checkpoint."""
+
+    step: int = 0
+    seconds: float = 0.0  # training and validation
+    train_seconds: float = 0.0  # training alone, for the speed
+    validated_at: float = 0.0
+    validation_seconds: float = 0.0  # of the last validation
+    best_step: int = 0
+    best_bits: float = math.inf
+    loss_sum: float = 0.0  # since the last line of metrics
+    loss_count: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call to `train` ended."""
+
+    step: int
+    seconds: float
+    symbols_per_second: float
+    best_bits: float
+    best_step: int
+    interrupted_by: Signals | None = None  # what interrupted it
+    was_finished: bool = False  # there was nothing left to do
+
+
+class Loop:
+    """State and steps of one run. `train` below is the way in."""
+
+    def __init__(
+        self,
+        model: CategoricalModel,
+        data: Data,
+        config: TrainConfig,
+        optim: OptimConfig,
+        folder: RunFolder,
+        device: torch.device,
+    ):
+        if config.batch_size < 1 or config.accumulate < 1 or config.batch_size % config.accumulate:
+            raise ValueError(f"batch_size {config.batch_size} must be a positive multiple of accumulate {config.accumulate}")
+        if not 0 < config.lr < math.inf:
+            raise ValueError(f"--lr must be above 0, got {config.lr:g}")
+        if config.checkpoint_every < 1:
+            raise ValueError(f"--checkpoint-every must be at least 1, got {config.checkpoint_every}")
+        self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
+        self.config, self.optim = config, optim
+        self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
+        self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
+        self.budget = Budget.of(config, self.steps_per_epoch)
+        self.optimizer = build_optimizer(self.model, optim, config.lr)
+        self.ema = AveragedModel(self.model, multi_avg_fn=averaging(optim.ema))
+        self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
+        self.at = Progressed()
+        if config.compile:
+            getattr(self.model, "net", self.model).compile()
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "progressed": vars(self.at).copy(),
+            "model": self.model.state_dict(),
+            "ema": self.ema.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "data": self.generator.get_state(),
+            "rng": rng_state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.at = Progressed(**state["progressed"])
+        self.model.load_state_dict(state["model"])
+        self.ema.load_state_dict(state["ema"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["data"])
+        set_rng_state(state["rng"])
+
+    def save(self) -> None:
+        save_checkpoint(self.folder.checkpoints, self.at.step, self.state())
+
+    @property
+    def fraction(self) -> float:
+        return self.budget.fraction(self.at.step, self.at.seconds, self.at.validation_seconds)
+
+    def train_step(self) -> dict[str, Any]:
+        """One optimiser step; a loss or gradient that is no number raises before any weight has changed."""
+        config, model = self.config, self.model
+        model.train()
+        factor = learning_rate_factor(
+            self.optim, step=self.at.step, fraction=self.fraction, epoch=self.at.step / self.steps_per_epoch
+        )
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak_lr"] * factor
+        x, starts = self.data.train.crops(config.batch_size, self.generator)
+        x = x.to(self.device)
+        draw = model.draw(len(x))
+        self.optimizer.zero_grad(set_to_none=True)
+        losses = []
+        to_bits = 1 / (math.log(2) * math.prod(model.event_shape))  # what is minimised is in bits per dimension
+        for part in range(config.accumulate):
+            rows = slice(part * len(x) // config.accumulate, (part + 1) * len(x) // config.accumulate)
+            loss = model(x[rows], None if draw is None else draw[rows])
+            (loss.sum() * to_bits / len(x)).backward()
+            losses.append(loss.detach())
+        loss = torch.cat(losses)
+        clip = math.inf if self.optim.clip is None else self.optim.clip
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
+        mean, norm_value = float(loss.mean()), float(norm)
+        if not (math.isfinite(mean) and math.isfinite(norm_value)):
+            bad = [start for start, value in zip(starts, loss.tolist(), strict=True) if not math.isfinite(value)]
+            named = f"the examples starting at {bad[:8]}" if bad else f"the gradient, batch starting at {starts[:8]}"
+            raise TrainingDivergedError(
+                f"the loss is no longer finite at step {self.at.step} (loss {mean:g}, gradient norm {norm_value:g}) for {named}"
+            )
+        self.optimizer.step()
+        model.observe(draw, loss)
+        self.ema.update_parameters(model)
+        self.at.step += 1
+        bits = mean * to_bits
+        self.at.loss_sum += bits
+        self.at.loss_count += 1
+        return {"loss_bits_per_dim": bits, "lr": self.optimizer.param_groups[0]["lr"], "gradient_norm": norm_value}
+
+    def validate(self) -> float:
+        """Bits per dimension of the averaged weights on a fixed part of the validation split, with fixed noise."""
+        model = self.ema.module
+        assert isinstance(model, CategoricalModel)
+        return validation_bits(model, self.data.val, self.config.validate_examples, self.config.batch_size, self.device)
+
+
+def averaging(decay: float):  # noqa: ANN201
+    """An exponential moving average that starts fast: the decay grows with the number of updates up to `decay`."""
+
+    def update(averaged: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+        now = min(decay, (1 + int(count)) / (10 + int(count)))
+        torch._foreach_lerp_(averaged, current, 1 - now)
+
+    return update
+
+
+@torch.no_grad()
+def validation_bits(model: CategoricalModel, split: Split, num: int, batch_size: int, device: torch.device) -> float:
+    """Mean bits per dimension over `num` examples spread over the split, always the same ones and the same noise."""
+    model.eval()
+    chosen = np.unique(np.linspace(0, len(split) - 1, min(num, len(split))).round().astype(np.int64))
+    total = 0.0
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(VALIDATION_SEED)
+        for start in range(0, len(chosen), batch_size):
+            x = split.examples(chosen[start : start + batch_size]).to(device)
+            total += float(model.bits_per_dim(x).sum())
+    return total / len(chosen)
+
+
+def train(
+    model: CategoricalModel,
+    data: Data,
+    config: TrainConfig,
+    optim: OptimConfig,
+    folder: RunFolder,
+    *,
+    device: torch.device | str = "cpu",
+    reporter: Reporter | None = None,
+) -> Outcome:
+    """Train until the budget is used up or a signal comes, from the folder's last checkpoint where it has one."""
+    reporter = reporter or SilentReporter()
+    loop = Loop(model, data, config, optim, folder, torch.device(device))
+    at = loop.at
+    checkpoint = latest_checkpoint(folder.checkpoints)
+    if checkpoint is not None:
+        loop.restore(load_checkpoint(checkpoint))
+        at = loop.at
+        if at.finished and loop.budget.is_spent(at.step, at.seconds, at.validation_seconds):
+            return outcome(loop, was_finished=True)
+        at.finished = False
+        if at.best_step == at.step:  # a crash may have come between the checkpoint and the publication
+            publish(loop)
+    metrics = MetricsFile(folder.metrics, at.step)
+    reporter.started(at.step, loop.fraction)
+    with Interrupts() as interrupts:
+        try:
+            run_steps(loop, metrics, reporter, interrupts)
+        except TrainingDivergedError as error:
+            loop.save()
+            raise TrainingDivergedError(f"{error}; the state before it is kept in {folder.path}; try a smaller --lr") from error
+        finally:
+            metrics.close()
+            if at.step:
+                plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
+    if not folder.weights.exists():  # stopped before the first validation: give what there is
+        publish(loop)
+    return outcome(loop, interrupted_by=None if at.finished else interrupts.received)
+
+
+def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: Interrupts) -> None:
+    """Steps, validations and checkpoints until the budget is used up or a signal comes."""
+    at = loop.at
+    saved_at = clock = time.monotonic()
+    while loop.fraction < 1:
+        line = loop.train_step()
+        now = time.monotonic()
+        at.seconds += now - clock
+        at.train_seconds += now - clock
+        clock = now
+        speed = at.step * loop.symbols_per_step / at.train_seconds
+        reporter.stepped({"step": at.step, "seconds": at.seconds, "symbols_per_second": speed, **line}, loop.fraction)
+        is_last = loop.fraction >= 1
+        if at.step % LOG_EVERY == 0 or is_last:
+            line["loss_bits_per_dim"] = at.loss_sum / at.loss_count
+            at.loss_sum, at.loss_count = 0.0, 0
+            metrics.write({"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line})
+        validates = is_last or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
+        if validates:
+            bits = loop.validate()
+            now = time.monotonic()
+            at.validation_seconds, clock = now - clock, now
+            at.seconds += at.validation_seconds
+            at.validated_at = at.seconds
+            if bits < at.best_bits:
+                at.best_bits, at.best_step = bits, at.step
+            line = {"step": at.step, "seconds": round(at.seconds, 3), "val_bits_per_dim": bits, "best_step": at.best_step}
+            metrics.write(line)
+            reporter.validated(line)
+        at.finished = is_last
+        due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
+        if validates or due or interrupts.received:
+            loop.save()
+            saved_at = now
+        if validates and at.best_step == at.step:
+            publish(loop)
+        if is_last or interrupts.received:
+            return
+
+
+def publish(loop: Loop) -> None:
+    """The averaged weights become the run's model.safetensors."""
+    model = loop.ema.module
+    assert isinstance(model, CategoricalModel)
+    loop.folder.publish(model, {"step": loop.at.step, "val_bits_per_dim": loop.at.best_bits, "weights": "ema"})
+
+
+def outcome(loop: Loop, *, interrupted_by: Signals | None = None, was_finished: bool = False) -> Outcome:
+    at = loop.at
+    speed = at.step * loop.symbols_per_step / at.train_seconds if at.train_seconds else 0.0
+    return Outcome(at.step, at.seconds, speed, at.best_bits, at.best_step, interrupted_by, was_finished)

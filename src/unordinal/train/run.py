@@ -1,0 +1,130 @@
+"""A run's folder: config.json, model.safetensors, metrics.jsonl, checkpoints/, plots/."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+
+from unordinal.config import RunConfig
+from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.storage import replacing
+from unordinal.model import CategoricalModel
+from unordinal.models import build_model
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run are."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def plots(self) -> Path:
+        return self.path / "plots"
+
+    @property
+    def is_run(self) -> bool:
+        return self.config.is_file()
+
+    def create(self, config: RunConfig, spec: DataSpec) -> None:
+        """Make the folder of a new run; refuse one that holds anything."""
+        if self.is_run:
+            raise ValueError(f"{self.path} already holds a run; add --resume to go on with it, or choose another --out")
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise ValueError(f"{self.path} is not an empty folder; choose another --out")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(self.config) as file:
+                described = {"unordinal": 1, "run": config.to_dict(), "data": spec.to_dict()}
+                file.write((json.dumps(described, indent=2) + "\n").encode())
+        except OSError as error:
+            raise ValueError(f"cannot write to {self.path}: {error.strerror}; choose another --out") from error
+
+    def read(self) -> tuple[RunConfig, DataSpec]:
+        """The configuration of the run and the face of its data."""
+        if not self.path.exists():
+            raise ValueError(f"no run at {self.path}; expected a folder that `unordinal train` made")
+        if not self.is_run:
+            raise ValueError(f"{self.path} holds no config.json; expected a folder that `unordinal train` made")
+        try:
+            described = json.loads(self.config.read_text())
+            return RunConfig.from_dict(described["run"]), DataSpec.from_dict(described["data"])
+        except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.config} is damaged: {error}") from error
+
+    def publish(self, model: CategoricalModel, notes: dict[str, Any]) -> None:
+        """Put weights at model.safetensors, whole or not at all; `notes` say which they are."""
+        tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+        with replacing(self.weights) as file:
+            file.write(safetensors.torch.save(tensors, {name: str(value) for name, value in notes.items()}))
+
+    def load_weights(self, model: CategoricalModel) -> None:
+        if not self.weights.exists():
+            raise ValueError(
+                f"{self.path} has no model.safetensors: training stopped before its first validation; "
+                "run the same train command with --resume"
+            )
+        try:
+            tensors = safetensors.torch.load_file(self.weights)
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ValueError(
+                f"{self.weights} is truncated or damaged ({error}); the train command with --resume writes it anew"
+            ) from error
+        try:
+            model.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ValueError(f"{self.weights} does not fit the model of {self.config}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and what belongs to it; unpacks as `model, vocabulary = load(...)`."""
+
+    model: CategoricalModel
+    spec: DataSpec
+    config: RunConfig
+    folder: RunFolder
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        return self.spec.vocabulary
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.model, self.vocabulary))
+
+
+def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None) -> Run:
+    """The model of a run with its published weights, in eval mode; give `model` where it was one of your own making."""
+    folder = RunFolder(Path(path))
+    config, spec = folder.read()
+    if model is None:
+        if config.preset == CUSTOM:
+            raise ValueError(f"{path} was trained from a model made in Python; pass it: load(path, model=...)")
+        model = build_model(config.model, spec)
+    folder.load_weights(model)
+    return Run(model.to(device).eval(), spec, config, folder)
+
+
+CUSTOM = "custom"  # preset name of runs whose model was made in Python

@@ -1,0 +1,30 @@
+"""From a configuration to a model in its folder, new or gone on with."""
+
+import torch
+
+from unordinal.config import RunConfig, differences
+from unordinal.data.spec import DataSpec
+from unordinal.model import CategoricalModel
+from unordinal.models import build_model
+from unordinal.train.run import RunFolder
+
+# What may change between a run and its continuation: how long, and how often it is looked at.
+CHANGEABLE = ("train.steps", "train.minutes", "train.epochs", "train.checkpoint_every", "train.compile")
+
+
+def start_run(
+    config: RunConfig, spec: DataSpec, folder: RunFolder, *, resume: bool, model: CategoricalModel | None = None
+) -> CategoricalModel:
+    """Make the folder, or check that what it holds is this very run; return a freshly seeded model."""
+    if resume and folder.is_run:
+        old_config, old_spec = folder.read()
+        changed = differences(old_config, config, ignore=CHANGEABLE)
+        if changed:
+            raise ValueError(f"cannot resume {folder.path} with other settings: {'; '.join(changed)}")
+        if old_spec.fingerprint != spec.fingerprint or old_spec.split_sizes != spec.split_sizes:
+            raise ValueError(f"cannot resume {folder.path}: the data {spec.name} are not those it was trained on")
+    torch.manual_seed(config.train.seed)
+    made = build_model(config.model, spec) if model is None else model
+    if not (resume and folder.is_run):
+        folder.create(config, spec)
+    return made
