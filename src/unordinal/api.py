@@ -37,7 +37,11 @@ def fit(
     `settings` are those of TrainConfig and OptimConfig: steps, minutes, batch_size, lr, seed, ema, ...
     """
     custom = isinstance(model, CategoricalModel)
-    base = RunConfig(CUSTOM, "tiny", DataConfig("array"), MultinomialConfig()) if custom else named_preset(str(model), size)
+    base = (
+        RunConfig(CUSTOM, "tiny", DataConfig("array"), MultinomialConfig())
+        if custom
+        else named_preset(str(model), size)
+    )
     config = with_settings(base, settings)
     loaded = opened(data, config.data)
     config = replace(config, data=replace(config.data, name=loaded.spec.name))
@@ -91,6 +95,8 @@ def with_settings(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
         owner = next((key for key, part in parts.items() if name in part.__dataclass_fields__ and name != "name"), None)
         if owner is None:
             known = sorted(f for part in (TrainConfig, OptimConfig) for f in part.__dataclass_fields__)
-            raise ValueError(f"unknown setting {name!r}; known: {', '.join(known)}, and those of the model and the data")
+            raise ValueError(
+                f"unknown setting {name!r}; known: {', '.join(known)}, and those of the model and the data"
+            )
         parts[owner] = replace(parts[owner], **{name: value})
     return replace(config, **parts)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from appendix_a import AppendixA, index_to_log_onehot
+from appendix_a import AppendixA
 
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
@@ -20,11 +20,13 @@ def times(num_steps: int) -> torch.Tensor:
     return torch.cat([spread, torch.tensor([1, min(2, num_steps), max(num_steps - 1, 1)])])
 
 
-def problem(num_classes: int, num_steps: int, dtype: torch.dtype, scale: float = 3.0):  # noqa: ANN201
+def problem(num_classes: int, num_steps: int, dtype: torch.dtype, scale: float = 3.0):
     generator = torch.Generator().manual_seed(num_classes * 7 + num_steps)
     t = times(num_steps)
     x = torch.randint(num_classes, (len(t), 40), generator=generator)
-    z = torch.where(torch.rand(x.shape, generator=generator) < 0.5, x, torch.randint(num_classes, x.shape, generator=generator))
+    z = torch.where(
+        torch.rand(x.shape, generator=generator) < 0.5, x, torch.randint(num_classes, x.shape, generator=generator)
+    )
     logits = scale * torch.randn(*x.shape, num_classes, generator=generator, dtype=torch.float64)
     logits[:, ::3].scatter_add_(-1, x[:, ::3, None], torch.full_like(logits[:, ::3, :1], 9.0))  # some good predictions
     return t, x, z, logits.to(dtype)

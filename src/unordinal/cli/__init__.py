@@ -11,7 +11,10 @@ from unordinal.cli import catalogue, demo, evaluate, sample, train
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "demo": ("train, score and sample a small diffusion on text that every Python has: about four minutes", demo.main),
     "train": ("train a preset: unordinal train text8/multinomial --size tiny --data text:book.txt", train.main),
-    "evaluate": ("bits per dimension of a run, with standard error: unordinal evaluate RUN --split test", evaluate.main),
+    "evaluate": (
+        "bits per dimension of a run, with standard error: unordinal evaluate RUN --split test",
+        evaluate.main,
+    ),
     "sample": ("draw from a run: unordinal sample RUN --num 4 --steps 100", sample.main),
     "presets": ("list the presets and their sizes", catalogue.presets_main),
     "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),

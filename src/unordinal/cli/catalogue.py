@@ -16,7 +16,13 @@ class PresetsArgs:
 
 def presets_main(argv: list[str]) -> int:
     description = "List the presets and their sizes.\n\nExample: unordinal presets --json"
-    args = tyro.cli(PresetsArgs, args=argv, prog="unordinal presets", description=description, config=(tyro.conf.FlagCreatePairsOff,))
+    args = tyro.cli(
+        PresetsArgs,
+        args=argv,
+        prog="unordinal presets",
+        description=description,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
     from unordinal.presets import PRESETS, SIZES
 
     values = {}
@@ -32,7 +38,7 @@ def presets_main(argv: list[str]) -> int:
     return 0
 
 
-def num_parameters(config) -> int:  # noqa: ANN001
+def num_parameters(config) -> int:
     """Parameters of a preset's model, counted without allocating them."""
     import torch
 
@@ -65,8 +71,12 @@ DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "en
 
 
 def data_main(argv: list[str]) -> int:
-    description = "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars"
-    args = tyro.cli(DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,))
+    description = (
+        "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars"
+    )
+    args = tyro.cli(
+        DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,)
+    )
     from unordinal.data import DATASETS, load_data
 
     if args.name is None:

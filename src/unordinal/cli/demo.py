@@ -41,7 +41,9 @@ class DemoArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,))
+    args = tyro.cli(
+        DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
+    )
     from unordinal.cli.train import train_run
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
@@ -72,7 +74,9 @@ def main(argv: list[str]) -> int:
     say(f"\nRun folder {path}; open {report} in a browser.")
     if args.json:
         texts = [data.spec.show(x) for x in samples]
-        print_json({**score.to_dict(), "unit": "bits per character", "run": str(path), "baselines": others, "samples": texts})
+        print_json(
+            {**score.to_dict(), "unit": "bits per character", "run": str(path), "baselines": others, "samples": texts}
+        )
     return 0
 
 
@@ -95,13 +99,15 @@ def drawn(run: "Run", seed: int) -> "tuple[Tensor, list[tuple[int, Tensor]]]":
     generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     chain, z = [], torch.empty(0)
     with progress("Sampling", SAMPLE_STEPS) as advance:
-        for t, z in model.chain(NUM_SAMPLES, generator=generator, steps=SAMPLE_STEPS):  # noqa: B007
+        for t, z in model.chain(NUM_SAMPLES, generator=generator, steps=SAMPLE_STEPS):
             chain.append((t, z[0].cpu()))
             advance(1)
     return z.cpu(), chain
 
 
-def tell(data: "Data", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[int, Tensor]]") -> None:
+def tell(
+    data: "Data", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[int, Tensor]]"
+) -> None:
     """The results on stdout."""
     from unordinal.evaluate.report import chain_rows
 

@@ -45,7 +45,9 @@ class SampleArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,))
+    args = tyro.cli(
+        SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
+    )
     import torch
 
     from unordinal.models.diffusion import MultinomialDiffusion
@@ -70,7 +72,7 @@ def main(argv: list[str]) -> int:
         for start in range(0, args.num, BATCH):
             num = min(BATCH, args.num - start)
             z = torch.empty(0)
-            for t, z in model.chain(num, generator=generator, steps=args.steps, event_shape=shape):  # noqa: B007
+            for t, z in model.chain(num, generator=generator, steps=args.steps, event_shape=shape):
                 if start == 0 and args.chain:
                     chain.append((t, z[0].cpu()))
                 advance(num if t < model.num_steps else 0)

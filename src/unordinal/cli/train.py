@@ -59,7 +59,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     if not argv:
         raise ValueError(f"which preset? (known: {', '.join(PRESETS)})")
     if "-h" not in argv and "--help" not in argv and words[0].startswith("-"):
-        raise ValueError(f"PRESET comes first: unordinal train PRESET ..., got {words[0]!r} (known: {', '.join(PRESETS)})")
+        raise ValueError(
+            f"PRESET comes first: unordinal train PRESET ..., got {words[0]!r} (known: {', '.join(PRESETS)})"
+        )
     base = preset(name, size)
     defaults = TrainArgs(
         preset=name,
@@ -75,7 +77,11 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         machine=MachineArgs(),
     )
     args = tyro.cli(
-        TrainArgs, args=argv, default=defaults, prog="unordinal train", description=EXAMPLE,
+        TrainArgs,
+        args=argv,
+        default=defaults,
+        prog="unordinal train",
+        description=EXAMPLE,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     budget = args.train
@@ -86,7 +92,12 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     else:
         budget = replace(budget, epochs=None)
     data = replace(
-        base.data, name=args.data, split=args.data_split, alphabet=args.alphabet, length=args.length, num_classes=args.num_classes
+        base.data,
+        name=args.data,
+        split=args.data_split,
+        alphabet=args.alphabet,
+        length=args.length,
+        num_classes=args.num_classes,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
 
@@ -101,10 +112,12 @@ def main(argv: list[str]) -> int:
     data = load_data(config.data, progress=progress)
     for note in data.notes:
         say(f"Note: {note}.")
-    return train_run(config, data, folder_of(config, args.out, resume=args.resume), args.machine, args.resume, args.json)
+    return train_run(
+        config, data, folder_of(config, args.out, resume=args.resume), args.machine, args.resume, args.json
+    )
 
 
-def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_json: bool) -> int:  # noqa: ANN001
+def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_json: bool) -> int:
     """Train and tell how it ended; the exit code."""
     from unordinal.train.loop import train
     from unordinal.train.run import RunFolder
@@ -116,7 +129,9 @@ def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_j
     model = start_run(config, data.spec, folder, resume=resume)
     num_parameters = sum(p.numel() for p in model.parameters())
     symbols = f"{data.train.symbols.size:,} training symbols"
-    say(f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: {data.spec.num_classes} classes, {symbols}.")
+    say(
+        f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: {data.spec.num_classes} classes, {symbols}."
+    )
     say(f"Run folder: {path}")
     reporter = TrainingReporter(unit)
     try:
@@ -132,7 +147,12 @@ def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_j
         say(f"Best validation {result.best_bits:.4f} {unit}; score it with: unordinal evaluate {path}")
     if as_json:
         best = result.best_bits if result.best_step else None
-        values = {"run": str(path), "steps": result.step, "seconds": round(result.seconds, 3), "parameters": num_parameters}
+        values = {
+            "run": str(path),
+            "steps": result.step,
+            "seconds": round(result.seconds, 3),
+            "parameters": num_parameters,
+        }
         values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
         print_json({**values, "interrupted": result.interrupted_by.name if result.interrupted_by else None})
     return 128 + result.interrupted_by if result.interrupted_by else 0

@@ -52,7 +52,9 @@ def load_arrays(
     (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text.
     """
     where = str(source) if source else "the array"
-    checked = {name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()}
+    checked = {
+        name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
+    }
     first = next(iter(checked.values()))
     for name, array in checked.items():
         if array.shape[1:] != first.shape[1:]:
@@ -111,5 +113,3 @@ def checked_classes(array: np.ndarray, where: str) -> np.ndarray:
     if array.max() >= MAX_CLASSES:
         raise ValueError(f"{where} has class {array.max()}; at most {MAX_CLASSES} classes are supported")
     return array
-
-

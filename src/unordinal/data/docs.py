@@ -93,6 +93,4 @@ def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progr
             file.write("".join(joined[name] for name in ("train", "val", "test")).encode())
         with replacing(sizes_path) as file:
             file.write(",".join(str(len(joined[name])) for name in ("train", "val", "test")).encode())
-    return load_text(
-        TextFile.of(path), config, progress, vocabulary=vocabulary, official_split=sizes_path.read_text()
-    )
+    return load_text(TextFile.of(path), config, progress, vocabulary=vocabulary, official_split=sizes_path.read_text())

@@ -37,7 +37,7 @@ class Split(Dataset[Tensor]):
 
     def examples(self, indices: np.ndarray) -> Tensor:
         """The fixed examples with these numbers: (B, *D) int64."""
-        if indices.size and not (0 <= indices.min() and indices.max() < len(self)):
+        if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise IndexError(f"example {indices.max()} of a split of {len(self)}")
         return self._rows(indices if self.length is None else indices * self.length)
 

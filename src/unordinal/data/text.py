@@ -133,7 +133,9 @@ def load_text(
         found.append(vocabulary)
         position = 0
         try:
-            for block in points(file.blocks(progress, "Preparing the text"), as_bytes=alphabet == "bytes", path=file.path):
+            for block in points(
+                file.blocks(progress, "Preparing the text"), as_bytes=alphabet == "bytes", path=file.path
+            ):
                 yield vocabulary.encode_points(block, position)
                 position += len(block)
         except ValueError as error:

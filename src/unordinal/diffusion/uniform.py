@@ -131,9 +131,7 @@ class UniformNoise:
         decoder = log_evidence_p - log_r_x - torch.where(same, stay, jump).log()
         return sum_except_batch(torch.where(first, decoder, kl))
 
-    def step(
-        self, logits: Tensor, z: Tensor, t: int, s: int, *, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def step(self, logits: Tensor, z: Tensor, t: int, s: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
 
         A position jumps with probability (1 - alpha_ts) / (K p(z)); one that jumps lands on a draw from r with

@@ -95,7 +95,9 @@ class MultinomialDiffusion(CategoricalModel):
         before = x
         for step in range(1, self.num_steps + 1):
             after, log_q = self.noise.forward_step(before, step)
-            log_p = self.noise.log_reverse(self.logits(after, torch.full((len(x),), step)), after, before, step, step - 1)
+            log_p = self.noise.log_reverse(
+                self.logits(after, torch.full((len(x),), step)), after, before, step, step - 1
+            )
             total = total + log_p - log_q
             before = after
         return total

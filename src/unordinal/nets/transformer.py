@@ -53,9 +53,7 @@ class DepthwiseConv(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         # conv2d on (B, C, 1, L) runs twice as fast on a CPU as conv1d; the transpose is only a view.
-        mixed = F.conv2d(
-            h.transpose(1, 2).unsqueeze(2), self.weight, padding=(0, self.kernel // 2), groups=h.shape[-1]
-        )
+        mixed = F.conv2d(h.transpose(1, 2).unsqueeze(2), self.weight, padding=(0, self.kernel // 2), groups=h.shape[-1])
         return mixed.squeeze(2).transpose(1, 2)
 
 

@@ -24,9 +24,7 @@ def quick_train(size: Size) -> TrainConfig:
 def sized(model: MultinomialConfig, size: Size) -> MultinomialConfig:
     """The paper's model cut down."""
     if size == "tiny":
-        return replace(
-            model, width=128, num_blocks=3, global_heads=4, local_heads=0, conv=5, times="stratified"
-        )
+        return replace(model, width=128, num_blocks=3, global_heads=4, local_heads=0, conv=5, times="stratified")
     return replace(model, width=384, num_blocks=6, global_heads=4, local_heads=2, conv=5, times="stratified")
 
 

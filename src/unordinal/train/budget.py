@@ -21,7 +21,9 @@ class Budget:
     def of(config: TrainConfig, steps_per_epoch: float) -> "Budget":
         """The budget a configuration asks for: minutes, or steps, or epochs."""
         if config.steps is not None and config.minutes is not None:
-            raise ValueError(f"give a budget in steps or in minutes, not both (steps {config.steps}, minutes {config.minutes})")
+            raise ValueError(
+                f"give a budget in steps or in minutes, not both (steps {config.steps}, minutes {config.minutes})"
+            )
         if config.steps is not None and config.steps < 1:
             raise ValueError(f"--steps must be at least 1, got {config.steps}")
         if config.minutes is not None and not 0 < config.minutes < math.inf:

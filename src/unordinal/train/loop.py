@@ -72,7 +72,9 @@ class Loop:
         device: torch.device,
     ):
         if config.batch_size < 1 or config.accumulate < 1 or config.batch_size % config.accumulate:
-            raise ValueError(f"batch_size {config.batch_size} must be a positive multiple of accumulate {config.accumulate}")
+            raise ValueError(
+                f"batch_size {config.batch_size} must be a positive multiple of accumulate {config.accumulate}"
+            )
         if not 0 < config.lr < math.inf:
             raise ValueError(f"--lr must be above 0, got {config.lr:g}")
         if config.checkpoint_every < 1:
@@ -160,7 +162,7 @@ class Loop:
         return validation_bits(model, self.data.val, self.config.validate_examples, self.config.batch_size, self.device)
 
 
-def averaging(decay: float):  # noqa: ANN201
+def averaging(decay: float):
     """An exponential moving average that starts fast: the decay grows with the number of updates up to `decay`."""
 
     def update(averaged: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
@@ -214,7 +216,9 @@ def train(
             run_steps(loop, metrics, reporter, interrupts)
         except TrainingDivergedError as error:
             loop.save()
-            raise TrainingDivergedError(f"{error}; the state before it is kept in {folder.path}; try a smaller --lr") from error
+            raise TrainingDivergedError(
+                f"{error}; the state before it is kept in {folder.path}; try a smaller --lr"
+            ) from error
         finally:
             metrics.close()
             if at.step:
@@ -240,7 +244,9 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
         if at.step % LOG_EVERY == 0 or is_last:
             line["loss_bits_per_dim"] = at.loss_sum / at.loss_count
             at.loss_sum, at.loss_count = 0.0, 0
-            metrics.write({"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line})
+            metrics.write(
+                {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
+            )
         validates = is_last or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
         if validates:
             bits = loop.validate()
@@ -250,7 +256,12 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
             at.validated_at = at.seconds
             if bits < at.best_bits:
                 at.best_bits, at.best_step = bits, at.step
-            line = {"step": at.step, "seconds": round(at.seconds, 3), "val_bits_per_dim": bits, "best_step": at.best_step}
+            line = {
+                "step": at.step,
+                "seconds": round(at.seconds, 3),
+                "val_bits_per_dim": bits,
+                "best_step": at.best_step,
+            }
             metrics.write(line)
             reporter.validated(line)
         at.finished = is_last

@@ -115,7 +115,9 @@ class Run:
         return iter((self.model, self.vocabulary))
 
 
-def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None) -> Run:
+def load(
+    path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None
+) -> Run:
     """The model of a run with its published weights, in eval mode; give `model` where it was one of your own making."""
     folder = RunFolder(Path(path))
     config, spec = folder.read()
