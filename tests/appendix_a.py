@@ -1,7 +1,7 @@
 """Appendix A of the paper, transcribed: multinomial diffusion in log space with one-hot tensors, the class axis at 1.
 
-Only what the listing leaves open is filled in: times are 0-based as there (t = 0 is the first noising step) and `t` is a
-batch of them. The listing's 1e-40 is subnormal in float32, where 1e-30 stands in for it.
+Only what the listing leaves open is filled in: times are 0-based as there (t = 0 is the first noising step) and `t`
+is a batch of them. The listing's 1e-40 is subnormal in float32, where 1e-30 stands in for it.
 """
 
 import numpy as np

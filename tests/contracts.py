@@ -18,7 +18,7 @@ def all_events(num_classes: int, event_shape: tuple[int, ...]) -> Tensor:
 
 
 class TableNet(nn.Module):
-    """A fixed random network of (x_t, time) over a tiny space: a table of logits, so that nothing about it is smooth."""
+    """A fixed random network of (x_t, time) over a tiny space: a table of logits, nothing about it smooth."""
 
     def __init__(self, num_classes: int, length: int, num_steps: int, seed: int = 0):
         super().__init__()

@@ -33,8 +33,9 @@ def fit(
 ) -> Run:
     """Train a preset (by name) or a model of your own, and return it with its best weights.
 
-    `data` is a NumPy array or tensor of classes, (N, *D) or one long (N,); a dict of them with train, val and test; or a data set by name.
-    `settings` are those of TrainConfig and OptimConfig: steps, minutes, batch_size, lr, seed, ema, ...
+    `data` is a NumPy array or tensor of classes, (N, *D) or one long (N,); a dict of them with train, val and test;
+    or a data set by name. `settings` are those of TrainConfig and OptimConfig: steps, minutes, batch_size, lr, seed,
+    ema, ...
     """
     custom = isinstance(model, CategoricalModel)
     base = (
@@ -72,8 +73,8 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
         raise ValueError(f"{config.name} has changed since {run.folder.path} was trained on it; give it with --data")
     if loaded.spec.num_classes != run.spec.num_classes or len(loaded.spec.event_shape) != len(run.spec.event_shape):
         raise ValueError(
-            f"{name} has {loaded.spec.num_classes} classes and examples of shape {loaded.spec.event_shape}, but the model of "
-            f"{run.folder.path} has {run.spec.num_classes} and {run.spec.event_shape}: it is of another data set"
+            f"{name} is of another data set than {run.folder.path}: it has {loaded.spec.num_classes} classes and "
+            f"examples of shape {loaded.spec.event_shape}, the run has {run.spec.num_classes} and {run.spec.event_shape}"
         )
     return loaded
 

@@ -1,5 +1,7 @@
 """Multinomial diffusion against the exact P(x) of its reverse chain, by enumeration."""
 
+import itertools
+
 import pytest
 import torch
 from contracts import TableNet, all_events, chi_square_p_value, frequencies
@@ -28,7 +30,7 @@ def transition(model: MultinomialDiffusion, t: int, s: int) -> Tensor:
 def exact_probabilities(model: MultinomialDiffusion, times: list[int]) -> Tensor:
     """P(x_0) of the chain that visits `times`: the uniform start times one matrix per step."""
     p = torch.full((K**L,), 1 / K**L, dtype=torch.float64)
-    for t, s in zip(times, times[1:], strict=False):
+    for t, s in itertools.pairwise(times):
         p = p @ transition(model, t, s)
     return p
 

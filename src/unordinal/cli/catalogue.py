@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import tyro
 
 from unordinal.cli.console import print_json, progress, say
-from unordinal.config import Alphabet, DataConfig
+from unordinal.config import Alphabet, DataConfig, RunConfig
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ def presets_main(argv: list[str]) -> int:
     return 0
 
 
-def num_parameters(config) -> int:
+def num_parameters(config: RunConfig) -> int:
     """Parameters of a preset's model, counted without allocating them."""
     import torch
 
     from unordinal.data.spec import DataSpec
     from unordinal.models import build_model
 
+    assert config.data.alphabet
+    assert config.data.length
     classes = {"text8": 27, "bytes": 256}[config.data.alphabet]
     with torch.device("meta"):
         model = build_model(config.model, DataSpec(config.data.name, classes, (config.data.length,)))

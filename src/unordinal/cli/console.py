@@ -87,14 +87,16 @@ class TrainingReporter:
             say(f"Going on from step {step}.")
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("Training", total=1.0, completed=fraction, status="")
+            self._task = self._bar.add_task("Training", total=1.0, status="")
+            self._bar.update(self._task, completed=fraction)
 
     def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
         now = time.monotonic()
         if self._bar is None and now - self._spoke < SECONDS_BETWEEN_LINES:
             return
         self._spoke = now
-        status = f"step {metrics['step']}  loss {metrics['loss_bits_per_dim']:.3f}  {metrics['symbols_per_second']:,.0f} symbols/s"
+        status = f"step {metrics['step']}  loss {metrics['loss_bits_per_dim']:.3f}"
+        status += f"  {metrics['symbols_per_second']:,.0f} symbols/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=fraction, status=status)
         else:
@@ -103,7 +105,8 @@ class TrainingReporter:
             say(f"Training: {fraction:.0%}  {status}{left}")
 
     def validated(self, metrics: dict[str, Any]) -> None:
-        line = f"step {metrics['step']:>7}  {metrics['seconds']:>7.0f} s  validation {metrics['val_bits_per_dim']:.4f} {self.unit}"
+        line = f"step {metrics['step']:>7}  {metrics['seconds']:>7.0f} s"
+        line += f"  validation {metrics['val_bits_per_dim']:.4f} {self.unit}"
         if self._bar is not None:
             self._bar.console.print(line)
         else:

@@ -1,6 +1,6 @@
 """`unordinal demo`: the main job, end to end, on text that every Python has."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,8 @@ EXAMPLE = """Train, score and sample a small multinomial diffusion on the docstr
 
 Example: unordinal demo --minutes 3
 
-Prints bits per character beside count models and xz, samples, and one sample's way out of the noise; leaves a run folder with
+Prints bits per character beside count models and xz, samples, and one sample's way out of the noise; leaves a run
+folder with
 report.html under runs/."""
 
 
@@ -35,7 +36,7 @@ class DemoArgs:
     """Folder of the run; default a new one under runs/."""
     seed: int = 0
     """Seed of everything."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = MachineArgs()
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
     json: bool = False
     """End with one JSON object on stdout."""
 
@@ -137,8 +138,8 @@ def write_report(
     count: Any = f"{sum(p.numel() for p in run.model.parameters()):,}"
     page = Report("Multinomial diffusion on Python's docstrings")
     page.paragraph(
-        f"A Transformer of {count} parameters learned to undo {run.config.model.num_steps} steps of noise on the docstrings "
-        f"of Python's standard library, {run.config.train.minutes:g} minutes long."
+        f"A Transformer of {count} parameters learned to undo {run.config.model.num_steps} steps of noise on the "
+        f"docstrings of Python's standard library, {run.config.train.minutes:g} minutes long."
     )
     page.heading("Text out of noise")
     page.picture(chain_png(chain, run.spec), "each line a step of the chain, settled letters in green")

@@ -1,6 +1,6 @@
 """`unordinal evaluate RUN`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,7 +36,7 @@ class EvaluateArgs:
     """Write each example's bits per dimension to this CSV file."""
     seed: int = 0
     """Seed of the draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = MachineArgs()
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
     json: bool = False
     """End with one JSON object on stdout."""
 

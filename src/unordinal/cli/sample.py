@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,7 +39,7 @@ class SampleArgs:
     """Write the first sample's way from noise: .png for a picture, .json, or text with one line per step."""
     seed: int = 0
     """Seed of the draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = MachineArgs()
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
     json: bool = False
     """End with one JSON object on stdout, samples included."""
 

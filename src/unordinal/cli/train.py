@@ -1,8 +1,9 @@
 """`unordinal train PRESET`."""
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -10,11 +11,15 @@ from unordinal.cli.common import MachineArgs, chosen_device, unit_of
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
 from unordinal.config import Alphabet, ModelConfig, OptimConfig, RunConfig, Size, TrainConfig, differences
 
+if TYPE_CHECKING:
+    from unordinal.data.splits import Data
+
 EXAMPLE = """Train a preset and leave a run folder.
 
 Example: unordinal train text8/multinomial --size tiny --data text:book.txt --alphabet chars --minutes 5
 
-Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of PRESET and --size."""
+Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
+PRESET and --size."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
     if words and not words[0].startswith("-"):
         name = words[0]
-    for flag, value in zip(words, words[1:], strict=False):
+    for flag, value in itertools.pairwise(words):
         if flag == "--size":
             size = value
     if not argv:
@@ -113,11 +118,16 @@ def main(argv: list[str]) -> int:
     for note in data.notes:
         say(f"Note: {note}.")
     return train_run(
-        config, data, folder_of(config, args.out, resume=args.resume), args.machine, args.resume, args.json
+        config,
+        data,
+        folder_of(config, args.out, resume=args.resume),
+        args.machine,
+        resume=args.resume,
+        as_json=args.json,
     )
 
 
-def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_json: bool) -> int:
+def train_run(config: RunConfig, data: "Data", path: Path, machine: MachineArgs, *, resume: bool, as_json: bool) -> int:
     """Train and tell how it ended; the exit code."""
     from unordinal.train.loop import train
     from unordinal.train.run import RunFolder
@@ -130,7 +140,8 @@ def train_run(config, data, path: Path, machine: MachineArgs, resume: bool, as_j
     num_parameters = sum(p.numel() for p in model.parameters())
     symbols = f"{data.train.symbols.size:,} training symbols"
     say(
-        f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: {data.spec.num_classes} classes, {symbols}."
+        f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: "
+        f"{data.spec.num_classes} classes, {symbols}."
     )
     say(f"Run folder: {path}")
     reporter = TrainingReporter(unit)

@@ -55,7 +55,8 @@ def fetched(url: str, sha256: str, path: Path, progress: Progress) -> Path:
         raise ValueError(f"cannot write to {path.parent}; set UNORDINAL_DATA to a folder you own") from error
     except (OSError, ValueError) as error:  # no network, a broken connection, a wrong hash
         raise ValueError(
-            f"could not download {url} ({type(error).__name__}); put the file at {path} yourself, its sha256 is {sha256}"
+            f"could not download {url} ({type(error).__name__}); put the file at {path} yourself; "
+            f"its sha256 is {sha256}"
         ) from error
     finally:
         bar.close()

@@ -54,8 +54,8 @@ def stored_symbols(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """The uint8 symbols that `blocks` gives, memory-mapped from a prepared file that is made once per `key`.
 
-    Returns them and what is noted beside them: `num_symbols`, `sha256`, and whatever `extra` tells once the blocks are through. Blocks are
-    written as they come, so memory stays flat whatever the size.
+    Returns them and what is noted beside them: `num_symbols`, `sha256`, and whatever `extra` tells once the blocks
+    are through. Blocks are written as they come, so memory stays flat whatever the size.
     """
     digest = hashlib.sha256(json.dumps({**key, "format": FORMAT}, sort_keys=True).encode()).hexdigest()[:32]
     path = data_folder() / "prepared" / f"{digest}.u8"

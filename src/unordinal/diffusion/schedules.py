@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-# The cosine of the paper reaches alpha-bar_T = 0 exactly, and log 0 breaks every closed form. The official code clips the
-# square of one step's alpha at this value before it takes the root; so do we.
+# The cosine of the paper reaches alpha-bar_T = 0 exactly, and log 0 breaks every closed form. The official code clips
+# the square of one step's alpha at this value before it takes the root; so do we.
 SMALLEST_SQUARED_ALPHA = 1e-3
 COSINE_OFFSET = 0.008
 

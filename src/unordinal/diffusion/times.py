@@ -16,8 +16,8 @@ def stratified_positions(num: int, offset: Tensor) -> Tensor:
 class TimeSampler(nn.Module):
     """Draws t in 1..T for a batch: uniform, by importance, or either of them spread evenly over the batch.
 
-    Importance is the paper's q(t) ~ sqrt(E[L_t^2]) from running estimates, uniform until every t was seen often enough. The
-    statistics are buffers and so part of every checkpoint.
+    Importance is the paper's q(t) ~ sqrt(E[L_t^2]) from running estimates, uniform until every t was seen often
+    enough. The statistics are buffers and so part of every checkpoint.
     """
 
     mean_square: Tensor

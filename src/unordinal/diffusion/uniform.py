@@ -1,8 +1,8 @@
 """Multinomial diffusion's noise: with probability 1 - alpha a class is redrawn uniformly (section 4 of the paper).
 
-Letters as in the paper: x = x_0 the data, z = x_t the noisy classes, r the predicted probabilities of x_0, K classes. Times are
-steps 0..T as integers; s < t throughout. Everything is a closed form in a handful of (B, *D) tensors: the only (B, *D, K) tensors are the
-network's logits and one reduction over them.
+Letters as in the paper: x = x_0 the data, z = x_t the noisy classes, r the predicted probabilities of x_0, K classes.
+Times are steps 0..T as integers; s < t throughout. Everything is a closed form in a handful of (B, *D) tensors: the
+only (B, *D, K) tensors are the network's logits and one reduction over them.
 """
 
 import math
@@ -92,9 +92,9 @@ class UniformNoise:
         """L_t = KL(q(x_{t-1} | x_t, x_0) || p(x_{t-1} | x_t)), and -log p(x_0 | x_1) at t = 1: (B,) nats.
 
         `logits` (B, *D, K) are those of r. Writing w_k for the true posterior and p_k for the model's, the KL is
-        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so nothing cancels where the model is good.
-        w_k takes one value for k = x, one for k = z and one for all others, and d_k of those others differ only by
-        log1p(alpha_s r_k / m) with m = noise_s / K, whose sum over k is the one reduction over K.
+        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so nothing cancels where the model is
+        good. w_k takes one value for k = x, one for k = z and one for all others, and d_k of those others differ only
+        by log1p(alpha_s r_k / m) with m = noise_s / K, whose sum over k is the one reduction over K.
         """
         k = self.num_classes
         c = self.coefficients(t, t - 1, logits[..., 0])

@@ -52,9 +52,9 @@ def looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.nd
 
 def xz_bits_per_symbol(train: np.ndarray, symbols: np.ndarray) -> float:
     """What `symbols` add to the size of xz -9e of the training text before them."""
-    settings = {"preset": 9 | lzma.PRESET_EXTREME}
-    alone = len(lzma.compress(train.tobytes(), **settings))
-    both = len(lzma.compress(train.tobytes() + symbols.tobytes(), **settings))
+    preset = 9 | lzma.PRESET_EXTREME
+    alone = len(lzma.compress(train.tobytes(), preset=preset))
+    both = len(lzma.compress(train.tobytes() + symbols.tobytes(), preset=preset))
     return 8 * (both - alone) / len(symbols)
 
 

@@ -37,7 +37,8 @@ class Score:
 
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
-        return f"{self.bits_per_dim:.4f}{error} bits per dimension ({self.kind}, {self.method}; {self.num_examples} examples of {self.split})"
+        over = f"{self.num_examples} examples of {self.split}"
+        return f"{self.bits_per_dim:.4f}{error} bits per dimension ({self.kind}, {self.method}; {over})"
 
 
 @torch.no_grad()
@@ -55,8 +56,8 @@ def score_split(
 ) -> Score:
     """Score the first `num_examples` of a split (all by default) in eval mode, reproducibly for a seed.
 
-    For diffusion the bound is a sum over T times. `times="all"` computes every term, so that only x_t is Monte Carlo; `stratified` computes
-    `repeats` of them per example, spread evenly over time and over the examples.
+    For diffusion the bound is a sum over T times. `times="all"` computes every term, so that only x_t is Monte Carlo;
+    `stratified` computes `repeats` of them per example, spread evenly over time and over the examples.
     """
     if num_examples is not None and num_examples < 1:
         raise ValueError(f"num_examples must be at least 1, got {num_examples}")

@@ -78,8 +78,10 @@ class Report:
             "table{border-collapse:collapse}td,th{padding:.3rem .9rem;border-bottom:1px solid #ddd;text-align:left}"
         )
         title = html.escape(self.title)
-        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style>'
-        return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{"".join(self.parts)}</body></html>'.encode()
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        head += f"<title>{title}</title><style>{style}</style>"
+        body = f"<h1>{title}</h1>{''.join(self.parts)}"
+        return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'.encode()
 
 
 def chain_png(chain: list[tuple[int, Tensor]], spec: DataSpec) -> bytes:

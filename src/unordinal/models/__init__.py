@@ -13,7 +13,8 @@ from unordinal.nets.transformer import TimeTransformer
 def build_multinomial(config: MultinomialConfig, spec: DataSpec) -> CategoricalModel:
     if len(spec.event_shape) != 1:
         raise ValueError(
-            f"this model's network takes sequences, (N, length) arrays; the examples of {spec.name} have shape {spec.event_shape}"
+            f"this model's network takes sequences, (N, length) arrays; "
+            f"the examples of {spec.name} have shape {spec.event_shape}"
         )
     net = TimeTransformer(
         spec.num_classes,

@@ -1,5 +1,6 @@
 """Multinomial diffusion as a model: a network that predicts x_0, and the uniform noise process around it."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from unordinal.model import CategoricalModel
 
 
 class MultinomialDiffusion(CategoricalModel):
-    """The paper's second model (section 4), for any network `net(x_t, time)` -> logits (B, *D, K), time = t/T in (0, 1].
+    """The paper's second model (section 4), for any `net(x_t, time)` -> logits (B, *D, K), time = t/T in (0, 1].
 
     >>> from unordinal.nets.transformer import TimeTransformer
     >>> net = TimeTransformer(3, width=16, num_blocks=1, global_heads=1)
@@ -46,8 +47,8 @@ class MultinomialDiffusion(CategoricalModel):
     def logits(self, z: Tensor, t: Tensor) -> Tensor:
         """Logits of r, the network's x_0 given x_t = z at times t (B,): (B, *D, K).
 
-        A network that outputs the denoiser p(x_0 | x_t) is brought to the paper's parametrisation by the one term in which
-        the two differ, at the class z itself.
+        A network that outputs the denoiser p(x_0 | x_t) is brought to the paper's parametrisation by the one term in
+        which the two differ, at the class z itself.
         """
         logits = self.net(z, (t.to(torch.float32) / self.num_steps).to(z.device))
         if self.is_denoiser:
@@ -128,7 +129,7 @@ class MultinomialDiffusion(CategoricalModel):
         times = self.times_of(steps)
         z = torch.randint(self.num_classes, (num_samples, *shape), generator=generator, device=device)
         yield times[0], z
-        for t, s in zip(times, times[1:], strict=False):
+        for t, s in itertools.pairwise(times):
             z = self.noise.step(self.logits(z, torch.full((num_samples,), t)), z, t, s, generator=generator)
             yield s, z
 

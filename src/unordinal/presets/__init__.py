@@ -25,4 +25,4 @@ def preset(name: str, size: str = "paper") -> RunConfig:
         raise ValueError(f"unknown preset {name!r}{hint} (known: {', '.join(PRESETS)})")
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")
-    return PRESETS[name](size)  # type: ignore[arg-type]
+    return PRESETS[name](size)

@@ -1,7 +1,8 @@
 """Presets for text: the paper's tab:details_text_models and tab:architecture_text_models.
 
-Size paper is what those tables say, epochs from appendix B.1 besides. tiny and small are ours: another network, optimiser and way of drawing
-times, chosen for two minutes and for an hour on two cores; the bound they report is that of the same discrete-time model.
+Size paper is what those tables say, epochs from appendix B.1 besides. tiny and small are ours: another network,
+optimiser and way of drawing times, chosen for two minutes and for an hour on two cores; the bound they report is that
+of the same discrete-time model.
 """
 
 from dataclasses import replace

@@ -76,7 +76,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def rng_state() -> dict[str, Any]:
     """The state of every random number generator a training step may use."""
     version, internal, gauss = random.getstate()
-    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # type: ignore[misc]
+    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     state: dict[str, Any] = {
         "torch": torch.get_rng_state(),
         "python": [version, list(internal), gauss],

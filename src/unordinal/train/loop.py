@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from signal import Signals
 from typing import Any
@@ -144,7 +145,8 @@ class Loop:
             bad = [start for start, value in zip(starts, loss.tolist(), strict=True) if not math.isfinite(value)]
             named = f"the examples starting at {bad[:8]}" if bad else f"the gradient, batch starting at {starts[:8]}"
             raise TrainingDivergedError(
-                f"the loss is no longer finite at step {self.at.step} (loss {mean:g}, gradient norm {norm_value:g}) for {named}"
+                f"the loss is no longer finite at step {self.at.step} "
+                f"(loss {mean:g}, gradient norm {norm_value:g}) for {named}"
             )
         self.optimizer.step()
         model.observe(draw, loss)
@@ -162,7 +164,7 @@ class Loop:
         return validation_bits(model, self.data.val, self.config.validate_examples, self.config.batch_size, self.device)
 
 
-def averaging(decay: float):
+def averaging(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor | int], None]:
     """An exponential moving average that starts fast: the decay grows with the number of updates up to `decay`."""
 
     def update(averaged: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
 
-# Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al. 2024).
+# Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
+# 2024).
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 NEWTON_SCHULZ_ROUNDS = 5
 SMALLEST_NORM = 1e-7  # guards the division by the norm of a gradient that is all zeros
@@ -53,9 +54,9 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     return optimizer
 
 
-def inner_matrices(model: nn.Module) -> list[nn.Parameter]:
+def inner_matrices(model: nn.Module) -> list[Tensor]:
     """Weights of linear layers inside blocks: what maps features to features, not embeddings, heads or conditioning."""
-    found = []
+    found: list[Tensor] = []
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and ".blocks." in f".{name}." and "modulation" not in name:
             found.append(module.weight)
