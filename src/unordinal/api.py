@@ -50,7 +50,7 @@ def fit(
     with torch.random.fork_rng():
         made = start_run(config, loaded.spec, folder, resume=resume, model=model if custom else None)  # type: ignore[arg-type]
         train(made, loaded, config.train, config.optim, folder, device=device, reporter=reporter)
-    return load(out, device=device, model=model if custom else None)  # type: ignore[arg-type]
+        return load(out, device=device, model=model if custom else None)  # type: ignore[arg-type]
 
 
 def score(run: Run, data: Any = None, *, split: str = "test", progress: Progress = silent, **settings: Any) -> Score:
@@ -74,7 +74,7 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
     if loaded.spec.num_classes != run.spec.num_classes or len(loaded.spec.event_shape) != len(run.spec.event_shape):
         raise ValueError(
             f"{name} is of another data set than {run.folder.path}: it has {loaded.spec.num_classes} classes and "
-            f"examples of shape {loaded.spec.event_shape}, the run has {run.spec.num_classes} and {run.spec.event_shape}"
+            f"examples of shape {loaded.spec.event_shape}, not {run.spec.num_classes} and {run.spec.event_shape}"
         )
     return loaded
 

@@ -164,10 +164,13 @@ class Loop:
         return validation_bits(model, self.data.val, self.config.validate_examples, self.config.batch_size, self.device)
 
 
-def averaging(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor | int], None]:
+Weights = tuple[Tensor, ...] | list[Tensor]
+
+
+def averaging(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
     """An exponential moving average that starts fast: the decay grows with the number of updates up to `decay`."""
 
-    def update(averaged: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+    def update(averaged: Weights, current: Weights, count: Tensor | int) -> None:
         now = min(decay, (1 + int(count)) / (10 + int(count)))
         torch._foreach_lerp_(averaged, current, 1 - now)
 

@@ -77,8 +77,11 @@ class RunFolder:
     def publish(self, model: CategoricalModel, notes: dict[str, Any]) -> None:
         """Put weights at model.safetensors, whole or not at all; `notes` say which they are."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-        with replacing(self.weights) as file:
-            file.write(safetensors.torch.save(tensors, {name: str(value) for name, value in notes.items()}))
+        try:
+            with replacing(self.weights) as file:
+                file.write(safetensors.torch.save(tensors, {name: str(value) for name, value in notes.items()}))
+        except OSError as error:
+            raise OSError(f"could not write {self.weights} ({error}); the checkpoint is kept") from error
 
     def load_weights(self, model: CategoricalModel) -> None:
         if not self.weights.exists():

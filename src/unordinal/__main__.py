@@ -1,0 +1,5 @@
+"""`python -m unordinal`."""
+
+from unordinal.cli import main
+
+main()

@@ -1,0 +1,52 @@
+"""Count models against a dictionary-based reimplementation."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from unordinal.evaluate.counts import CountModel, baselines, xz_bits_per_symbol
+
+
+def naive_bits(train: list[int], test: list[int], k: int, order: int) -> float:
+    def p(context: list[int], symbol: int) -> float:
+        shorter = p(context[1:], symbol) if context else 1 / k
+        n = len(context)
+        grams = Counter(tuple(train[i : i + n + 1]) for i in range(len(train) - n))
+        total = sum(c for gram, c in grams.items() if gram[:-1] == tuple(context))
+        return (grams[(*context, symbol)] + 4 * shorter) / (total + 4)
+
+    bits = [-math.log2(p(test[max(0, i - order) : i], symbol)) for i, symbol in enumerate(test)]
+    return sum(bits) / len(bits)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_counts_are_the_recursion(order: int) -> None:
+    rng = np.random.default_rng(0)
+    train, test = rng.integers(0, 3, 200).astype(np.uint8), rng.integers(0, 3, 30).astype(np.uint8)
+    got = CountModel(train, 3, order).bits_per_symbol(test)
+    assert got == pytest.approx(naive_bits(train.tolist(), test.tolist(), 3, order), rel=1e-12)
+
+
+def test_probabilities_sum_to_one() -> None:
+    train = np.random.default_rng(0).integers(0, 4, 500).astype(np.uint8)
+    model = CountModel(train, 4, 2)
+    total = 0.0
+    for symbol in range(4):
+        row = np.array([1, 2, symbol], np.uint8)
+        prefix = 2 * model.bits_per_symbol(row[:2])
+        total += 2 ** -(3 * model.bits_per_symbol(row) - prefix)
+    assert total == pytest.approx(1)
+
+
+def test_repetition_compresses_and_noise_does_not() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 256, 20_000).astype(np.uint8)
+    assert xz_bits_per_symbol(noise, noise) < 0.3
+    assert 7.9 < xz_bits_per_symbol(noise, rng.integers(0, 256, 20_000).astype(np.uint8)) < 8.2
+
+
+def test_baselines_name_every_order() -> None:
+    symbols = np.random.default_rng(0).integers(0, 27, 4000).astype(np.uint8)
+    assert list(baselines(symbols, symbols, 27)) == [*(f"order-{k} counts" for k in range(4)), "xz -9e"]

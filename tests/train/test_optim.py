@@ -1,0 +1,99 @@
+"""Learning rate and optimisers."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from unordinal.config import OptimConfig
+from unordinal.nets.transformer import TimeTransformer
+from unordinal.train.optim import build_optimizer, inner_matrices, learning_rate_factor, orthogonalised
+
+
+def factor(config: OptimConfig, step: int, steps_per_epoch: int = 10, total: int = 1000) -> float:
+    return learning_rate_factor(config, step=step, fraction=step / total, epoch=step / steps_per_epoch)
+
+
+def test_warmup_and_decay_compose() -> None:
+    """The official code's two schedulers overwrite each other's learning rate; here each step has both factors."""
+    both = OptimConfig(warmup=40, decay_per_epoch=0.9)
+    for step in range(200):
+        warmup, decay = factor(OptimConfig(warmup=40), step), factor(OptimConfig(decay_per_epoch=0.9), step)
+        assert factor(both, step) == pytest.approx(warmup * decay)
+    assert factor(both, 19) == pytest.approx(0.5 * 0.9**1.9)
+    assert factor(both, 100) == pytest.approx(0.9**10)
+
+
+def test_decay_per_epoch_is_once_per_epoch() -> None:
+    config = OptimConfig(decay_per_epoch=0.99)
+    assert factor(config, 300 * 10) == pytest.approx(0.99**300)
+
+
+def test_decay_to_zero_follows_the_budget_and_multiplies_the_rest() -> None:
+    config = OptimConfig(decay_to_zero=True, warmup=10, decay_per_epoch=0.9)
+    assert factor(config, 500) == pytest.approx(0.5 * 0.9**50)
+    assert learning_rate_factor(config, step=99, fraction=1.0, epoch=0) == 0
+
+
+def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
+    torch.manual_seed(0)
+    for shape in ((2, 24, 24), (3, 16, 48), (1, 48, 16)):
+        g = torch.randn(shape, dtype=torch.float64)
+        o = orthogonalised(g)
+        values = torch.linalg.svdvals(o)
+        assert values.min() > 0.3
+        assert values.max() < 1.3
+        u, _, v = torch.linalg.svd(g, full_matrices=False)
+        assert torch.nn.functional.cosine_similarity(o.flatten(1), (u @ v).flatten(1)).min() > 0.9
+    assert torch.isfinite(orthogonalised(torch.zeros(1, 3, 4))).all()
+
+
+def test_inner_matrices_are_those_of_the_blocks() -> None:
+    net = TimeTransformer(5, width=16, num_blocks=2, global_heads=2)
+    found = {id(p) for p in inner_matrices(net)}
+    names = {name for name, p in net.named_parameters() if id(p) in found}
+    layers = ("attention.qkv", "attention.out", "up", "down")
+    assert names == {f"blocks.{i}.{layer}.weight" for i in range(2) for layer in layers}
+
+
+def test_muons_other_weights_follow_adamw() -> None:
+    """With no matrices inside blocks, every step equals torch's AdamW."""
+    torch.manual_seed(0)
+    nets = [nn.Linear(4, 3) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    ours = build_optimizer(nets[0], OptimConfig(optimizer="muon", beta2=0.99, weight_decay=0.1), lr=0.01)
+    theirs = torch.optim.AdamW(nets[1].parameters(), 0.01, betas=(0.9, 0.99), weight_decay=0.1)
+    for _ in range(20):
+        x = torch.randn(8, 4)
+        for net, optimizer in zip(nets, (ours, theirs), strict=True):
+            optimizer.zero_grad()
+            net(x).square().sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(nets[0].weight, nets[1].weight)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adamax", "muon"])
+def test_every_optimiser_lowers_a_loss_and_restores_exactly(name: str) -> None:
+    def made() -> tuple[TimeTransformer, torch.optim.Optimizer]:
+        torch.manual_seed(0)
+        net = TimeTransformer(5, width=16, num_blocks=1, global_heads=2)
+        return net, build_optimizer(net, OptimConfig(optimizer=name), lr=1e-2)  # type: ignore[arg-type]
+
+    z = torch.randint(5, (4, 10), generator=torch.Generator().manual_seed(1))
+    time = torch.full((4,), 0.5)
+
+    def step(net: TimeTransformer, optimizer: torch.optim.Optimizer) -> float:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(z, time).flatten(0, 1), z.flatten())
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    net, optimizer = made()
+    losses = [step(net, optimizer) for _ in range(15)]
+    assert losses[-1] < losses[0] - 0.3
+    other, other_optimizer = made()
+    other.load_state_dict(net.state_dict())
+    other_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))  # it would share the tensors
+    assert [step(net, optimizer) for _ in range(3)] == [step(other, other_optimizer) for _ in range(3)]

@@ -1,0 +1,127 @@
+"""A run that is killed and resumed ends in the very weights of a run that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import SMALL
+from safetensors import safe_open
+
+from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, step_of
+
+STEPS = 400
+
+
+def command(book: Path, out: Path, *more: str) -> list[str]:
+    budget = ["--steps", str(STEPS), "--checkpoint-every", "7", "--validate-every", "50", "--model.times", "importance"]
+    words = [
+        "train",
+        "text8/multinomial",
+        "--data",
+        f"text:{book}",
+        *SMALL,
+        *budget,
+        "--threads",
+        "1",
+        "--out",
+        str(out),
+    ]
+    return [sys.executable, "-m", "unordinal", *words, *more]
+
+
+def weights_of(run: Path) -> dict[str, bytes]:
+    with safe_open(run / "model.safetensors", "np") as file:
+        return {name: file.get_tensor(name).tobytes() for name in file.keys()}  # noqa: SIM118
+
+
+def final_state(run: Path) -> dict[str, object]:
+    checkpoint = latest_checkpoint(run / "checkpoints")
+    assert checkpoint is not None
+    state = load_checkpoint(checkpoint)
+    flat: dict[str, object] = {"step": state["progressed"]["step"], "best": state["progressed"]["best_bits"]}
+    for part in ("model", "ema"):
+        flat |= {f"{part}.{name}": value.numpy().tobytes() for name, value in state[part].items()}
+    return flat
+
+
+@pytest.fixture(scope="module")
+def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    subprocess.run(command(book, out), check=True, capture_output=True, timeout=250)
+    return out
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_kill_minus_nine_changes_nothing(attempt: int, in_one_go: Path, book: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (out / "config.json").exists():  # up and running; from here on, any moment
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(random.Random(attempt).uniform(0.0, 4.0))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reached = latest_checkpoint(out / "checkpoints")
+    assert reached is None or step_of(reached) < STEPS, "the run ended before it was killed: it must be longer"
+    resumed = subprocess.run(command(book, out, "--resume", "--json"), capture_output=True, timeout=250, check=True)
+    assert json.loads(resumed.stdout.splitlines()[-1])["steps"] == STEPS
+    assert weights_of(out) == weights_of(in_one_go)
+    assert final_state(out) == final_state(in_one_go)
+    steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    whole = [json.loads(line)["step"] for line in (in_one_go / "metrics.jsonl").read_text().splitlines()]
+    assert steps == whole
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_exits_and_the_run_goes_on(
+    number: signal.Signals, in_one_go: Path, book: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while latest_checkpoint(out / "checkpoints") is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"{number.name}: saved at step" in err
+    assert "Traceback" not in err
+    assert (out / "model.safetensors").exists()
+    assert (out / "plots" / "loss.png").exists()
+    subprocess.run(command(book, out, "--resume"), capture_output=True, timeout=250, check=True)
+    assert weights_of(out) == weights_of(in_one_go)
+
+
+def test_resuming_a_finished_run_changes_nothing(in_one_go: Path, book: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in in_one_go.rglob("*") if path.is_file()}
+    result = subprocess.run(command(book, in_one_go, "--resume"), capture_output=True, text=True, check=True)
+    assert f"is finished ({STEPS} steps)" in result.stderr
+    assert before == {path: path.stat().st_mtime_ns for path in in_one_go.rglob("*") if path.is_file()}
+
+
+def test_full_disk_while_checkpointing_keeps_the_earlier_one(book: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the full disk: the same error from the same call."""
+    out = tmp_path / "run"
+    first = command(book, out)
+    first[first.index(str(STEPS))] = "14"
+    subprocess.run(first, check=True, capture_output=True)
+    kept = latest_checkpoint(out / "checkpoints")
+    assert kept is not None
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000)); "
+        "from unordinal.cli import main; main(sys.argv[1:])"
+    )
+    words = command(book, out, "--resume")[3:]
+    result = subprocess.run([sys.executable, "-c", limited, *words], capture_output=True, text=True, env=os.environ)
+    assert result.returncode == 2, result.stderr
+    assert "could not write the checkpoint of step 21" in result.stderr
+    assert "the one of step 14 is kept" in result.stderr
+    assert latest_checkpoint(out / "checkpoints") == kept
+    assert not list((out / "checkpoints").glob(".writing-*"))
+    assert "Traceback" not in result.stderr
+    load_checkpoint(kept)
