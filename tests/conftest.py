@@ -11,10 +11,8 @@ import pytest
 from unordinal.cli import run as run_cli
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
-SMALL = (
-    "--size tiny --length 32 --batch-size 4 --validate-examples 8 --model.num-steps 20 --model.width 16 "
-    "--model.num-blocks 1 --model.global-heads 1"
-).split()
+SMALL = ["--size", "tiny", "--length", "32", "--batch-size", "4", "--validate-examples", "8"]
+SMALL += ["--model.num-steps", "20", "--model.width", "16", "--model.num-blocks", "1", "--model.global-heads", "1"]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from contracts import all_events
-
 from models.test_diffusion import K, L, analytic_elbo, tiny_model
+
 from unordinal.data.splits import Split
 from unordinal.evaluate.likelihood import score_split, standard_error
 

@@ -12,13 +12,13 @@ from unordinal.config import DataConfig, MultinomialConfig, OptimConfig, RunConf
 PAPER_TRAIN = TrainConfig(epochs=300, batch_size=32, lr=1e-4)
 PAPER_OPTIM = OptimConfig(optimizer="adam", decay_per_epoch=0.99)
 QUICK_OPTIM = OptimConfig(
-    optimizer="muon", matrix_lr=0.02, beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
+    optimizer="muon", matrix_lr=0.012, beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
 )
 
 
 def quick_train(size: Size) -> TrainConfig:
     if size == "tiny":
-        return TrainConfig(minutes=2, batch_size=16, lr=4e-3)
+        return TrainConfig(minutes=2, batch_size=16, lr=2e-3)
     return TrainConfig(minutes=60, batch_size=16, lr=2e-3)
 
 

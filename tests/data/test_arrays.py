@@ -1,0 +1,85 @@
+"""Arrays from files and from Python."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from unordinal.config import DataConfig
+from unordinal.data import data_from_array, load_data
+
+
+def parts(num_classes: int = 5) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.integers(0, num_classes, (n, 6)) for name, n in (("train", 50), ("val", 10), ("test", 7))}
+
+
+def test_npz_with_splits_and_other_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    arrays = parts()
+    np.savez(path, train=arrays["train"], val=arrays["val"], test=arrays["test"], labels=np.zeros(3),
+    columns=np.array(["a"])) data = load_data(DataConfig(f"array:{path}")) assert data.spec.num_classes == 5 assert
+    data.spec.event_shape == (6,) assert data.spec.split_sizes == (50, 10, 7) assert data.notes == ("ignored arrays:
+    labels, columns",) assert np.array_equal(data.test.examples(np.arange(7)).numpy(), arrays["test"]) assert
+    data.spec.show(data.test[0]) == " ".join(map(str, arrays["test"][0]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint16, bool])
+def test_npy_of_any_integer_type_is_split(dtype: type, tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    x: np.ndarray = (np.arange(600).reshape(100, 6) % 2).astype(dtype)
+    np.save(path, x)
+    data = load_data(DataConfig(f"array:{path}", split="80,10,10"))
+    assert np.array_equal(data.train.examples(np.arange(80)).numpy(), x[:80].astype(np.int64))
+
+
+def test_a_long_row_is_cut_like_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(1000) % 7)
+    data = load_data(DataConfig(f"array:{path}", length=20))
+    assert data.spec.event_shape == (20,)
+    assert data.train[1].tolist() == [(20 + i) % 7 for i in range(20)]
+
+
+def test_arrays_from_python() -> None:
+    assert data_from_array(torch.arange(600).reshape(100, 6) % 3).spec.split_sizes == (90, 5, 5)
+    assert data_from_array(parts()).spec.split_sizes == (50, 10, 7)
+    with pytest.raises(ValueError, match="expected the keys train, val and test"):
+        data_from_array({"train": np.zeros((3, 2), int)})
+
+
+@pytest.mark.parametrize(
+    ("array", "config", "message"),
+    [
+        (np.full((50, 4), -1), {}, "has class -1; expected classes from 0"),
+        (np.zeros((50, 4)), {}, "dtype float64; expected integer classes"),
+        (np.full((50, 4), 256), {}, "has class 256; at most 256 classes"),
+        (np.full((50, 4), 5), {"num_classes": 5}, "has class 5, but num_classes is 5"),
+        (np.zeros((50, 4), int), {}, "only class 0"),
+        (np.zeros((0, 4), int), {}, r"shape \(0, 4\)"),
+        (np.ones((50, 4), int), {"num_classes": 1}, "at least 2, got 1"),
+    ],
+)
+def test_bad_arrays_are_refused(array: np.ndarray, config: dict[str, int], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, array)
+    with pytest.raises(ValueError, match=message):
+        load_data(DataConfig(f"array:{path}", **config))  # type: ignore[arg-type]
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    pickled, text, two, ragged = (tmp_path / name for name in ("p.npy", "t.npz", "two.npz", "r.npz"))
+    np.save(pickled, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    text.write_text("no array")
+    np.savez(two, a=np.zeros((3, 2), int), b=np.zeros((3, 2), int))
+    np.savez(ragged, train=np.zeros((3, 2), int), val=np.zeros((3, 3), int), test=np.zeros((3, 2), int))
+    for path, message in (
+        (pickled, "is not an .npz or .npy file of plain numbers"),
+        (text, "is not an .npz or .npy file of plain numbers"),
+        (two, "has the arrays a, b; expected train, val and test"),
+        (ragged, r"examples of val have shape \(3,\)"),
+        (tmp_path / "none.npy", "no file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_data(DataConfig(f"array:{path}"))

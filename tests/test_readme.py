@@ -1,0 +1,69 @@
+"""What the README and the guides show works as shown (with smaller budgets)."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import SMALL, Cli
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+def commands(path: Path) -> list[list[str]]:
+    lines = "\n".join(blocks(path, "sh")).splitlines()
+    lines += [line.strip() for line in path.read_text().splitlines() if line.startswith("    unordinal ")]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("unordinal ")]
+
+
+def shortened(words: list[str]) -> list[str]:
+    """The same command, a few steps of a small network long."""
+    if words[1] != "train":
+        return words[1:]
+    kept = words[1:]
+    for flag in ("--minutes", "--steps"):
+        if flag in kept:
+            del kept[kept.index(flag) : kept.index(flag) + 2]
+    if "--size" in kept:
+        del kept[kept.index("--size") : kept.index("--size") + 2]
+    return [*kept, *SMALL, "--steps", "2"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])
+def test_commands_run(name: str, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("It is a truth universally acknowledged, " * 200)
+    shown = commands(ROOT / name)
+    assert len(shown) >= 3
+    for words in shown:
+        short = shortened(words)
+        if short[0] == "sample" and "--steps" in short:
+            short[short.index("--steps") + 1] = "10"
+        result = cli(*short)
+        assert result.code == 0, (words, result.err)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/extending.md"])
+def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = blocks(ROOT / name, "python")
+    assert shown
+    for code in shown:
+        exec(compile(code, name, "exec"), {"__name__": "__main__"})
+
+
+def test_links_and_pictures_exist() -> None:
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            if not target.startswith("http"):
+                assert (path.parent / target).exists(), f"{path.name} points to {target}"
+
+
+def test_readme_names_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "make demo" in text
+    assert "make test" in text
+    assert len(blocks(ROOT / "README.md", "python")[0].strip().splitlines()) <= 10
