@@ -2,14 +2,14 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 
 PEAK_SIZE = 2048
 
 
-def interleaved(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def interleaved(contestants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Median seconds of each contestant, one round of all after another, after one round that does not count."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for current in range(rounds + 1):

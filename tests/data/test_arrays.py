@@ -18,11 +18,15 @@ def parts(num_classes: int = 5) -> dict[str, np.ndarray]:
 def test_npz_with_splits_and_other_keys(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     arrays = parts()
-    np.savez(path, train=arrays["train"], val=arrays["val"], test=arrays["test"], labels=np.zeros(3),
-    columns=np.array(["a"])) data = load_data(DataConfig(f"array:{path}")) assert data.spec.num_classes == 5 assert
-    data.spec.event_shape == (6,) assert data.spec.split_sizes == (50, 10, 7) assert data.notes == ("ignored arrays:
-    labels, columns",) assert np.array_equal(data.test.examples(np.arange(7)).numpy(), arrays["test"]) assert
-    data.spec.show(data.test[0]) == " ".join(map(str, arrays["test"][0]))
+    labels, columns = np.zeros(3), np.array(["a"])
+    np.savez(path, train=arrays["train"], val=arrays["val"], test=arrays["test"], labels=labels, columns=columns)
+    data = load_data(DataConfig(f"array:{path}"))
+    assert data.spec.num_classes == 5
+    assert data.spec.event_shape == (6,)
+    assert data.spec.split_sizes == (50, 10, 7)
+    assert data.notes == ("ignored arrays: labels, columns",)
+    assert np.array_equal(data.test.examples(np.arange(7)).numpy(), arrays["test"])
+    assert data.spec.show(data.test[0]) == " ".join(map(str, arrays["test"][0]))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint16, bool])

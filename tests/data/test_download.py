@@ -48,7 +48,7 @@ def test_text8_is_fetched_checked_and_split(archive: Path, tmp_path: Path, monke
     steps: list[float] = []
 
     @contextmanager
-    def progress(_what: str, total: float | None):
+    def progress(_what: str, total: float | None) -> Iterator[Advance]:
         assert total
         yield steps.append
 

@@ -73,10 +73,10 @@ def test_blocks_that_cut_a_character_in_two_do_no_harm(tmp_path: Path) -> None:
 
 def test_a_models_vocabulary_is_used_for_other_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.txt", b"cab" * 300)
-    data = load_data(DataConfig(f"text:{path}"), vocabulary=Vocabulary("chars", "abcd"))
+    data = load_data(DataConfig(f"text:{path}", length=30), vocabulary=Vocabulary("chars", "abcd"))
     assert data.train[0][:3].tolist() == [2, 0, 1]
     with pytest.raises(ValueError, match="the 2 characters of the vocabulary, got 'c' at position 0"):
-        load_data(DataConfig(f"text:{path}"), vocabulary=Vocabulary("chars", "ab"))
+        load_data(DataConfig(f"text:{path}", length=30), vocabulary=Vocabulary("chars", "ab"))
 
 
 @given(st.text(alphabet="abc xyz", min_size=1))

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     from unordinal.evaluate.counts import baselines
     from unordinal.evaluate.likelihood import score_split
     from unordinal.presets import preset
-    from unordinal.train.budget import Budget
+    from unordinal.train.budget import check_settings
     from unordinal.train.run import load
 
     base = preset(PRESET, SIZE)
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
         data=replace(base.data, name="docs", alphabet="text8"),
         train=replace(base.train, minutes=args.minutes, seed=args.seed),
     )
-    Budget.of(config.train, 1.0)
+    check_settings(config.train)
     data = load_data(config.data, progress=progress)
     path = args.out or free_name(Path("runs") / "demo")
     code = train_run(config, data, path, args.machine, resume=False, as_json=False)

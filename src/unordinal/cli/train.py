@@ -110,9 +110,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
 def main(argv: list[str]) -> int:
     config, args = parsed(argv)
     from unordinal.data import load_data, resolved_name
-    from unordinal.train.budget import Budget
+    from unordinal.train.budget import check_settings
 
-    Budget.of(config.train, 1.0)  # complain of the budget before any work
+    check_settings(config.train)  # complain before any work
     config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
     data = load_data(config.data, progress=progress)
     for note in data.notes:

@@ -17,7 +17,7 @@ def cosine_schedule(num_steps: int) -> Tensor:
     Returns (T + 1,) float64 with entry 0 equal to 0.
 
     >>> cosine_schedule(2).exp().round(decimals=4).tolist()
-    [1.0, 0.7025, 0.0222]
+    [1.0, 0.7027, 0.0222]
     """
     if num_steps < 1:
         raise ValueError(f"a schedule needs at least one step, got {num_steps}")

@@ -55,3 +55,18 @@ class Budget:
             return step % self.validate_every == 0
         assert self.seconds is not None
         return seconds - validated_at >= self.seconds / VALIDATIONS
+
+
+def check_settings(config: TrainConfig) -> None:
+    """Refuse what no run can be made of, before there is a folder for it."""
+    Budget.of(config, 1.0)
+    if config.batch_size < 1 or config.accumulate < 1 or config.batch_size % config.accumulate:
+        raise ValueError(
+            f"batch_size {config.batch_size} must be a positive multiple of accumulate {config.accumulate}"
+        )
+    if not 0 < config.lr < math.inf:
+        raise ValueError(f"--lr must be above 0, got {config.lr:g}")
+    if config.checkpoint_every < 1:
+        raise ValueError(f"--checkpoint-every must be at least 1, got {config.checkpoint_every}")
+    if config.validate_examples < 1 or (config.validate_every is not None and config.validate_every < 1):
+        raise ValueError("--validate-examples and --validate-every must be at least 1")

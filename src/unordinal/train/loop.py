@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data, Split
 from unordinal.model import CategoricalModel
-from unordinal.train.budget import Budget
+from unordinal.train.budget import Budget, check_settings
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, rng_state, save_checkpoint, set_rng_state
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
@@ -72,14 +72,7 @@ class Loop:
         folder: RunFolder,
         device: torch.device,
     ):
-        if config.batch_size < 1 or config.accumulate < 1 or config.batch_size % config.accumulate:
-            raise ValueError(
-                f"batch_size {config.batch_size} must be a positive multiple of accumulate {config.accumulate}"
-            )
-        if not 0 < config.lr < math.inf:
-            raise ValueError(f"--lr must be above 0, got {config.lr:g}")
-        if config.checkpoint_every < 1:
-            raise ValueError(f"--checkpoint-every must be at least 1, got {config.checkpoint_every}")
+        check_settings(config)
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim = config, optim
         self.symbols_per_step = config.batch_size * math.prod(model.event_shape)

@@ -6,6 +6,7 @@ from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
 from unordinal.models import build_model
+from unordinal.train.budget import check_settings
 from unordinal.train.run import RunFolder
 
 # What may change between a run and its continuation: how long, and how often it is looked at.
@@ -16,6 +17,7 @@ def start_run(
     config: RunConfig, spec: DataSpec, folder: RunFolder, *, resume: bool, model: CategoricalModel | None = None
 ) -> CategoricalModel:
     """Make the folder, or check that what it holds is this very run; return a freshly seeded model."""
+    check_settings(config.train)
     if resume and folder.is_run:
         old_config, old_spec = folder.read()
         changed = differences(old_config, config, ignore=CHANGEABLE)
