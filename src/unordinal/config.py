@@ -66,8 +66,8 @@ class TrainConfig:
     """Budget in passes over the training data; used where neither steps nor minutes are given."""
     batch_size: int = 32
     """Sequences per optimiser step."""
-    accumulate: int = 1
-    """Parts into which a batch is cut to save memory; the step is that of the whole batch."""
+    accumulate: int | None = None
+    """Parts a batch is cut into, the step being that of the whole; default 1 on a GPU, on a CPU enough for its cache."""
     lr: float = 1e-4
     """Highest learning rate."""
     validate_every: int | None = None

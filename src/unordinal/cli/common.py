@@ -1,5 +1,6 @@
 """What several commands need."""
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +37,16 @@ def chosen_device(machine: MachineArgs) -> "torch.device":
         there = [name for name, is_there in available.items() if is_there]
         raise ValueError(f"no device {machine.device} here; available: {', '.join(there)}")
     return torch.device(machine.device)
+
+
+def peak_memory_megabytes() -> int | None:
+    """Most memory this process has held, where the platform tells."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    scale = 1 << 20 if sys.platform == "darwin" else 1 << 10  # bytes there, kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // scale
 
 
 def unit_of(spec: "DataSpec") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, chosen_device, unit_of
+from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, unit_of
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
 from unordinal.config import Alphabet, ModelConfig, OptimConfig, RunConfig, Size, TrainConfig, differences
 
@@ -165,6 +165,7 @@ def train_run(config: RunConfig, data: "Data", path: Path, machine: MachineArgs,
             "parameters": num_parameters,
         }
         values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
+        values |= {"peak_memory_mb": peak_memory_megabytes()}
         print_json({**values, "interrupted": result.interrupted_by.name if result.interrupted_by else None})
     return 128 + result.interrupted_by if result.interrupted_by else 0
 

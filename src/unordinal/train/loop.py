@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data, Split
 from unordinal.model import CategoricalModel
-from unordinal.train.budget import Budget, check_settings
+from unordinal.train.budget import Budget, check_settings, parts_of_batch
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, rng_state, save_checkpoint, set_rng_state
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
@@ -76,6 +76,7 @@ class Loop:
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim = config, optim
         self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
+        self.num_parts = parts_of_batch(config, math.prod(model.event_shape), device.type)
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
@@ -125,8 +126,8 @@ class Loop:
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         to_bits = 1 / (math.log(2) * math.prod(model.event_shape))  # what is minimised is in bits per dimension
-        for part in range(config.accumulate):
-            rows = slice(part * len(x) // config.accumulate, (part + 1) * len(x) // config.accumulate)
+        for part in range(self.num_parts):
+            rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
             losses.append(loss.detach())
