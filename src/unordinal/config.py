@@ -67,7 +67,7 @@ class TrainConfig:
     batch_size: int = 32
     """Sequences per optimiser step."""
     accumulate: int | None = None
-    """Parts a batch is cut into, the step being that of the whole; default 1 on a GPU, on a CPU enough for its cache."""
+    """Parts a batch is cut into, the step being the whole one; default 1 on a GPU, on a CPU enough for the cache."""
     lr: float = 1e-4
     """Highest learning rate."""
     validate_every: int | None = None
