@@ -38,7 +38,7 @@ bench: setup
 	$(BIN)/python benchmarks/training_throughput.py
 
 docs: setup
-	$(BIN)/pdoc --output-directory build/docs --math unordinal
+	$(BIN)/python docs/build.py
 	@echo "API reference: build/docs/index.html; guides: docs/*.md"
 
 clean:

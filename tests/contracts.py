@@ -1,4 +1,4 @@
-"""What every model must satisfy on a space small enough to enumerate. New models join MODELS in test_contracts.py."""
+"""What the tests of every model share: spaces small enough to enumerate, and exact checks on them."""
 
 import itertools
 

@@ -61,5 +61,6 @@ def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         from importlib import import_module
 
-        return getattr(import_module(_PUBLIC[name]), name)
+        value = globals()[name] = getattr(import_module(_PUBLIC[name]), name)
+        return value
     raise AttributeError(f"module 'unordinal' has no attribute {name!r}")

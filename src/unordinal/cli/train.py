@@ -86,7 +86,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         args=argv,
         default=defaults,
         prog="unordinal train",
-        description=EXAMPLE,
+        description=f"{EXAMPLE}\n\nBudget of {name} at size {size}, unless told otherwise: {budget_text(base.train)}.",
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     budget = args.train
@@ -105,6 +105,12 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         num_classes=args.num_classes,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
+
+
+def budget_text(config: TrainConfig) -> str:
+    if config.minutes is not None:
+        return f"{config.minutes:g} minutes"
+    return f"{config.steps} steps" if config.steps is not None else f"{config.epochs:g} epochs"
 
 
 def main(argv: list[str]) -> int:
