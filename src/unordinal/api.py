@@ -1,6 +1,7 @@
 """Training and scoring from Python, in one call each."""
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,16 +46,23 @@ def fit(
     )
     config = with_settings(base, settings)
     loaded = opened(data, config.data)
+    loaded.require("train", "val")
     config = replace(config, data=replace(config.data, name=loaded.spec.name))
     folder = RunFolder(Path(out))
     with torch.random.fork_rng():
         made = start_run(config, loaded.spec, folder, resume=resume, model=model if custom else None)  # type: ignore[arg-type]
-        train(made, loaded, config.train, config.optim, folder, device=device, reporter=reporter)
-        return load(out, device=device, model=model if custom else None)  # type: ignore[arg-type]
+        result = train(made, loaded, config.train, config.optim, folder, device=device, reporter=reporter)
+        if result.interrupted_by is not None:  # all is saved; now the signal may do what it does
+            signal.raise_signal(result.interrupted_by)
+        run = load(out, device=device, model=model if custom else None)  # type: ignore[arg-type]
+    return replace(run, data=loaded)
 
 
 def score(run: Run, data: Any = None, *, split: str = "test", progress: Progress = silent, **settings: Any) -> Score:
-    """Bits per dimension of a run on its own data, or on `data`; `settings` are those of `score_split`."""
+    """Bits per dimension of a run on its own data, or on `data`; `settings` are those of `score_split`.
+
+    `data` may be a data set by name, of which `split` is scored, or an array, all of which is.
+    """
     loaded = data if isinstance(data, Data) else data_of(run, data, progress)
     return score_split(run.model, loaded.split(split), split_name=split, progress=progress, **settings)
 
@@ -62,21 +70,36 @@ def score(run: Run, data: Any = None, *, split: str = "test", progress: Progress
 def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: str | None = None) -> Data:
     """The data a run was trained on, or others in its classes (cut by `split`); refuse what its model cannot score."""
     config = run.config.data
-    if data is None and config.name == "array":
-        raise ValueError("this run was trained on an array from Python; give its data again")
-    own = data is None
-    name = resolved_name(data) if isinstance(data, str) else config.name
-    if not own and (split is not None or name != config.name):
-        config = replace(config, split=split, num_classes=run.spec.num_classes)
-    loaded = opened(name if own or isinstance(data, str) else data, config, run, progress)
-    if own and loaded.spec.fingerprint != run.spec.fingerprint:
-        raise ValueError(f"{config.name} has changed since {run.folder.path} was trained on it; give it with --data")
+    if data is None and run.data is not None:
+        return run.data
+    if data is None:
+        if config.name == "array":
+            raise ValueError(f"{run.folder.path} was trained on an array from Python; give the data to score")
+        loaded = opened(config.name, config, run, progress)
+        if loaded.spec.fingerprint != run.spec.fingerprint:
+            raise ValueError(
+                f"{config.name} has changed since {run.folder.path} was trained on it; give it with --data"
+            )
+        return loaded
+    name = resolved_name(data) if isinstance(data, str) else "array"
+    if not isinstance(data, str):
+        split = WHOLE
+    elif split is None and name == config.name:
+        split = config.split
+    is_text = isinstance(data, str) and not data.startswith("array:")
+    num_classes = None if is_text else run.spec.num_classes
+    loaded = opened(
+        name if isinstance(data, str) else data, replace(config, split=split, num_classes=num_classes), run, progress
+    )
     if loaded.spec.num_classes != run.spec.num_classes or len(loaded.spec.event_shape) != len(run.spec.event_shape):
         raise ValueError(
             f"{name} is of another data set than {run.folder.path}: it has {loaded.spec.num_classes} classes and "
             f"examples of shape {loaded.spec.event_shape}, not {run.spec.num_classes} and {run.spec.event_shape}"
         )
     return loaded
+
+
+WHOLE = "0,0,1"  # a split that is all test
 
 
 def opened(data: Any, config: DataConfig, run: Run | None = None, progress: Progress = silent) -> Data:

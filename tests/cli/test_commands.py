@@ -10,7 +10,7 @@ from conftest import SMALL, Cli
 
 import unordinal
 from unordinal.cli import COMMANDS
-from unordinal.cli.demo import free_name
+from unordinal.cli.train import free_name
 
 
 def test_help_names_every_command_and_gives_examples(cli: Cli) -> None:
@@ -98,6 +98,37 @@ def test_evaluate_other_data_with_the_runs_vocabulary(cli: Cli, trained: Path, t
     result = cli("evaluate", trained, "--data", f"text:{other}", "--json")
     assert result.code == 0, result.err
     assert result.json["data"] == f"text:{other}"
+
+
+def test_evaluate_a_whole_file(cli: Cli, trained: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("pack my box with five dozen jugs " * 60)
+    result = cli("evaluate", trained, "--data", f"text:{other}", "--data-split", "0,0,1", "--json")
+    assert result.code == 0, result.err
+    assert result.json["num_examples"] == 33 * 60 // 32
+
+
+def test_files_are_written_through_links_and_to_pipes(cli: Cli, trained: Path) -> None:
+    Path("real.txt").write_text("old")
+    Path("link.txt").symlink_to("real.txt")
+    assert cli("sample", trained, "--num", 1, "--steps", 2, "--out", "link.txt").code == 0
+    assert Path("link.txt").is_symlink()
+    assert len(Path("real.txt").read_text()) == 33
+    assert cli("sample", trained, "--num", 1, "--steps", 2, "--out", "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_resume_finds_its_run_among_others(cli: Cli, book: Path) -> None:
+    words = ("train", "text8/multinomial", "--data", f"text:{book}", *SMALL, "--json")
+    first = cli(*words, "--steps", 2).json["run"]
+    second = cli(*words, "--steps", 2, "--seed", 1).json["run"]
+    assert first != second
+    (Path(second) / "config.json").write_text("broken")
+    longer = cli(*words, "--steps", 4, "--resume", "--lr", "0.001")
+    assert longer.json["run"] == first
+    assert longer.json["steps"] == 4
+    saved = json.loads((Path(first) / "config.json").read_text())["run"]["train"]
+    assert (saved["steps"], saved["lr"]) == (4, 0.001)
 
 
 def test_sample_is_reproducible_and_counts_its_calls(cli: Cli, trained: Path) -> None:

@@ -115,7 +115,7 @@ def test_bad_files_are_refused(name: str, content: bytes, alphabet: str, message
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:
-        load_data(DataConfig(f"text:{path}", alphabet))  # type: ignore[arg-type]
+        load_data(DataConfig(f"text:{path}", alphabet)).require("train", "val")  # type: ignore[arg-type]
     assert str(path) in str(caught.value) or "split" in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
 from unordinal.train.budget import Budget
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint
+from unordinal.train.log import SilentReporter
 from unordinal.train.loop import Loop, TrainingDivergedError, train
 from unordinal.train.run import RunFolder
 
@@ -123,18 +125,45 @@ class Breaks(nn.Module):
         return self.weight.expand(*z.shape, 3) * (math.nan if self.left < 0 else 1.0)
 
 
-def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(every: int, tmp_path: Path) -> None:
     data = data_from_array(pairs())
     model = MultinomialDiffusion(Breaks(12), num_classes=3, event_shape=(8,), num_steps=20, times="stratified")
     folder = RunFolder(tmp_path / "run")
-    config = replace(CONFIG, validate_every=100)
-    with pytest.raises(TrainingDivergedError, match=r"no longer finite at step 12 .* starting at \[\d+"):
+    config = replace(CONFIG, validate_every=100, checkpoint_every=every)
+    with pytest.raises(TrainingDivergedError, match=r"no longer finite at step 12 .* starting at \[\d+") as caught:
         train(model, data, config, OptimConfig(), folder)
+    kept = 11 if every == 1 else 10  # the weights of step 12 are those that gave no number
+    assert f"the checkpoint of step {kept} is kept" in str(caught.value)
     checkpoint = latest_checkpoint(folder.checkpoints)
     assert checkpoint is not None
-    state = load_checkpoint(checkpoint)
-    assert state["progressed"]["step"] == 12
-    assert all(torch.isfinite(value).all() for value in state["model"].values())
+    assert load_checkpoint(checkpoint)["progressed"]["step"] == kept
+
+
+def test_an_exploding_run_goes_on_from_good_weights_with_a_smaller_rate(tmp_path: Path) -> None:
+    data, folder = data_from_array(pairs()), RunFolder(tmp_path / "run")
+    config = replace(CONFIG, steps=40, checkpoint_every=1, validate_every=100)
+    train(small_model(data), data, replace(config, steps=5), OptimConfig(), folder)
+    with pytest.raises(TrainingDivergedError, match="no longer finite"):
+        train(small_model(data), data, replace(config, lr=1e30), OptimConfig(), folder)
+    result = train(small_model(data), data, config, OptimConfig(), folder)
+    assert result.step == 40
+    assert math.isfinite(result.best_bits)
+
+
+def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: Path) -> None:
+    data, folder = (
+        data_from_array({name: pairs(3000) for name in ("train", "val", "test")}),
+        RunFolder(tmp_path / "run"),
+    )
+    config = replace(CONFIG, steps=None, minutes=0.02, batch_size=1, validate_examples=3000)
+    train(small_model(data), data, config, OptimConfig(), folder)
+    checkpoint = latest_checkpoint(folder.checkpoints)
+    assert checkpoint is not None
+    progressed = load_checkpoint(checkpoint)["progressed"]
+    assert progressed["finished"]
+    assert progressed["loss_count"] == 0
+    assert train(small_model(data), data, config, OptimConfig(), folder).was_finished
 
 
 def test_budgets() -> None:
@@ -170,6 +199,21 @@ def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path) -> No
     assert again.was_finished
 
 
+def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Path) -> None:
+    class Interrupter(SilentReporter):
+        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
+            if metrics["step"] == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        unordinal.fit(
+            small_model(data_from_array(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter()
+        )
+    checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert checkpoint is not None
+    assert checkpoint.name == "step-00000003"
+
+
 def test_a_model_of_ones_own_trains_and_loads(tmp_path: Path) -> None:
     data = data_from_array(pairs())
     run = unordinal.fit(small_model(data), pairs(), out=tmp_path / "run", steps=20, optimizer="adamw", lr=1e-3)
@@ -177,6 +221,8 @@ def test_a_model_of_ones_own_trains_and_loads(tmp_path: Path) -> None:
     x = torch.from_numpy(pairs(8))
     torch.manual_seed(0)
     first = run.model.elbo(x)
+    assert unordinal.score(run).num_examples == 20  # its own test split
+    assert unordinal.score(run, pairs(30) % 2).num_examples == 30  # an array is scored whole, in the run's classes
     torch.manual_seed(0)
     torch.testing.assert_close(again.model.elbo(x), first)
     with pytest.raises(ValueError, match="made in Python; pass it"):

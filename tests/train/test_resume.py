@@ -2,11 +2,13 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import SMALL
@@ -49,6 +51,16 @@ def final_state(run: Path) -> dict[str, object]:
     return flat
 
 
+def wait_for_step(process: subprocess.Popen[Any], out: Path, step: int) -> None:
+    """Until the run has a folder (step 0) or a checkpoint of at least `step`."""
+    while True:
+        assert process.poll() is None, "the run ended before it could be stopped"
+        reached = latest_checkpoint(out / "checkpoints")
+        if (out / "config.json").exists() if step == 0 else reached is not None and step_of(reached) >= step:
+            return
+        time.sleep(0.005)
+
+
 @pytest.fixture(scope="module")
 def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "run"
@@ -60,14 +72,13 @@ def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_kill_minus_nine_changes_nothing(attempt: int, in_one_go: Path, book: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (out / "config.json").exists():  # up and running; from here on, any moment
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(random.Random(attempt).uniform(0.0, 4.0))
+    rng = random.Random(attempt)
+    wait_for_step(process, out, rng.randrange(0, STEPS * 3 // 4))
+    time.sleep(rng.uniform(0.0, 0.1))  # not on the very heels of a checkpoint
     process.send_signal(signal.SIGKILL)
     process.wait()
     reached = latest_checkpoint(out / "checkpoints")
-    assert reached is None or step_of(reached) < STEPS, "the run ended before it was killed: it must be longer"
+    assert reached is None or step_of(reached) < STEPS
     resumed = subprocess.run(command(book, out, "--resume", "--json"), capture_output=True, timeout=250, check=True)
     assert json.loads(resumed.stdout.splitlines()[-1])["steps"] == STEPS
     assert weights_of(out) == weights_of(in_one_go)
@@ -83,8 +94,7 @@ def test_a_signal_saves_and_exits_and_the_run_goes_on(
 ) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while latest_checkpoint(out / "checkpoints") is None:
-        time.sleep(0.01)
+    wait_for_step(process, out, 10)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
@@ -103,8 +113,23 @@ def test_resuming_a_finished_run_changes_nothing(in_one_go: Path, book: Path) ->
     assert before == {path: path.stat().st_mtime_ns for path in in_one_go.rglob("*") if path.is_file()}
 
 
-def test_full_disk_while_checkpointing_keeps_the_earlier_one(book: Path, tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the full disk: the same error from the same call."""
+def test_damaged_weights_are_written_anew(in_one_go: Path, book: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(in_one_go, out)
+    expected = weights_of(out)
+    for damage in (b"", (out / "model.safetensors").read_bytes()[:5000]):
+        (out / "model.safetensors").write_bytes(damage)
+        subprocess.run(command(book, out, "--resume"), capture_output=True, check=True)
+        with safe_open(out / "model.safetensors", "np") as file:
+            assert sorted(file.keys()) == sorted(expected)
+
+
+@pytest.mark.parametrize("limit", [60_000, 10_000])
+def test_full_disk_while_checkpointing_keeps_the_earlier_one(limit: int, book: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the full disk: the same error from the same call.
+
+    The smaller one leaves no room for the picture of the loss either.
+    """
     out = tmp_path / "run"
     first = command(book, out)
     first[first.index(str(STEPS))] = "14"
@@ -112,7 +137,7 @@ def test_full_disk_while_checkpointing_keeps_the_earlier_one(book: Path, tmp_pat
     kept = latest_checkpoint(out / "checkpoints")
     assert kept is not None
     limited = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000)); "
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
         "from unordinal.cli import main; main(sys.argv[1:])"
     )
     words = command(book, out, "--resume")[3:]

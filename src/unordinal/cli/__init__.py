@@ -1,5 +1,6 @@
 """The command line: COMMANDS, and what every command shares."""
 
+import io
 import os
 import signal
 import sys
@@ -40,6 +41,8 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the `unordinal` command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a sign shows another, not an error
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
 
 

@@ -89,7 +89,7 @@ def data_main(argv: list[str]) -> int:
                 print(f"{entry.usage:<11} {entry.description}")
         return 0
     alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
-    length = args.length or (320 if args.name == "enwik8" else None)
+    length = 320 if args.length is None and args.name == "enwik8" else args.length
     config = DataConfig(args.name, alphabet, args.data_split, length, args.num_classes)
     data = load_data(config, progress=progress)
     what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"

@@ -1,7 +1,9 @@
 """What several commands need."""
 
+import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -47,6 +49,23 @@ def peak_memory_megabytes() -> int | None:
         return None
     scale = 1 << 20 if sys.platform == "darwin" else 1 << 10  # bytes there, kilobytes elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // scale
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work that fills it."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise ValueError(f"no folder {path.parent} to write {path.name} to")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected a file to write to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"no permission to write {path}")
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"--seed must be between 0 and {2**63 - 1}, got {seed}")
 
 
 def unit_of(spec: "DataSpec") -> str:

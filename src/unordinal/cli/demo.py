@@ -45,12 +45,12 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.cli.train import train_run
+    from unordinal.cli.train import free_name, train_run
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
     from unordinal.evaluate.likelihood import score_split
     from unordinal.presets import preset
-    from unordinal.train.budget import check_settings
+    from unordinal.train.checks import check_settings
     from unordinal.train.run import load
 
     base = preset(PRESET, SIZE)
@@ -59,10 +59,12 @@ def main(argv: list[str]) -> int:
         data=replace(base.data, name="docs", alphabet="text8"),
         train=replace(base.train, minutes=args.minutes, seed=args.seed),
     )
-    check_settings(config.train)
+    check_settings(config.train, config.optim)
     data = load_data(config.data, progress=progress)
     path = args.out or free_name(Path("runs") / "demo")
-    code = train_run(config, data, path, args.machine, resume=False, as_json=False)
+    code = train_run(
+        config, data, path, args.machine, resume=False, as_json=False, advice="the demo starts anew each time"
+    )
     if code:
         return code
     run = load(path, device=chosen_device(args.machine))
@@ -79,14 +81,6 @@ def main(argv: list[str]) -> int:
             {**score.to_dict(), "unit": "bits per character", "run": str(path), "baselines": others, "samples": texts}
         )
     return 0
-
-
-def free_name(base: Path) -> Path:
-    """`base`, or with the first number behind it that is free."""
-    number = 1
-    while (path := base if number == 1 else base.with_name(f"{base.name}-{number}")).exists():
-        number += 1
-    return path
 
 
 def drawn(run: "Run", seed: int) -> "tuple[Tensor, list[tuple[int, Tensor]]]":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, chosen_device, unit_of
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, unit_of
 from unordinal.cli.console import print_json, progress, say
 
 EXAMPLE = """Score a run: bits per dimension of a split, with its standard error.
@@ -53,6 +53,8 @@ def main(argv: list[str]) -> int:
         raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
     if args.data_split is not None and args.data is None:
         raise ValueError("--data-split goes with --data; a run's own data keep the split they were trained with")
+    check_output(args.per_example)
+    check_seed(args.seed)
     run = load(args.run, device=chosen_device(args.machine))
     data = data_of(run, args.data, progress, split=args.data_split)
     for note in data.notes:
@@ -68,15 +70,15 @@ def main(argv: list[str]) -> int:
         seed=args.seed,
         progress=progress,
     )
-    if args.per_example:
-        rows = "".join(f"{i},{bits:.6f}\n" for i, bits in enumerate(result.per_example))
-        with replacing(args.per_example) as file:
-            file.write(f"example,bits_per_dim\n{rows}".encode())
     unit = unit_of(run.spec)
     print(str(result).replace("bits per dimension", unit))
     unscored = data.split(args.split).num_unscored
     if unscored and args.num_examples is None:
         say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
+    if args.per_example:
+        rows = "".join(f"{i},{bits:.6f}\n" for i, bits in enumerate(result.per_example))
+        with replacing(args.per_example) as file:
+            file.write(f"example,bits_per_dim\n{rows}".encode())
     if args.json:
         print_json({**result.to_dict(), "unit": unit, "run": str(args.run), "data": data.spec.name, "seed": args.seed})
     return 0

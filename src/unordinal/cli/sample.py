@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, chosen_device
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.console import print_json, progress, say
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def main(argv: list[str]) -> int:
         raise ValueError(f"--num must be at least 1, got {args.num}")
     if args.length is not None and args.length < 1:
         raise ValueError(f"--length must be at least 1, got {args.length}")
-    for path in (args.out, args.chain):
-        if path is not None and not path.parent.is_dir():
-            raise ValueError(f"no folder {path.parent} to write {path.name} to")
+    check_output(args.out)
+    check_output(args.chain)
+    check_seed(args.seed)
     device = chosen_device(args.machine)
     run = load(args.run, device=device)
     model = run.model
@@ -108,7 +108,8 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
         elif path.suffix == ".json":
             file.write(json.dumps(x.tolist()).encode())
         else:
-            file.write(("\n".join(shown) + "\n").encode())
+            between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
+            file.write((between.join(shown) + "\n").encode())
 
 
 def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec") -> None:
@@ -122,5 +123,9 @@ def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec")
         elif path.suffix == ".json":
             file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())
         else:
-            lines = (f"{t}\t{spec.show(x)}\n".replace("\r", " ") for t, x in chain)
-            file.write("".join(lines).encode())
+            file.write("".join(f"{t}\t{one_line(spec.show(x))}\n" for t, x in chain).encode())
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks written as escapes."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

@@ -21,6 +21,8 @@ Example: unordinal train text8/multinomial --size tiny --data text:book.txt --al
 Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
 PRESET and --size."""
 
+ADVICE = "the same command with --resume goes on"
+
 
 @dataclass(frozen=True)
 class TrainArgs:
@@ -116,24 +118,32 @@ def budget_text(config: TrainConfig) -> str:
 def main(argv: list[str]) -> int:
     config, args = parsed(argv)
     from unordinal.data import load_data, resolved_name
-    from unordinal.train.budget import check_settings
+    from unordinal.train.checks import check_settings
+    from unordinal.train.run import RunFolder
+    from unordinal.train.start import check_same_run
 
-    check_settings(config.train)  # complain before any work
+    check_settings(config.train, config.optim)  # complain before any work
     config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
+    path = folder_of(config, args.out, resume=args.resume)
+    if args.resume and RunFolder(path).is_run:
+        check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
     data = load_data(config.data, progress=progress)
+    data.require("train", "val")
     for note in data.notes:
         say(f"Note: {note}.")
-    return train_run(
-        config,
-        data,
-        folder_of(config, args.out, resume=args.resume),
-        args.machine,
-        resume=args.resume,
-        as_json=args.json,
-    )
+    return train_run(config, data, path, args.machine, resume=args.resume, as_json=args.json)
 
 
-def train_run(config: RunConfig, data: "Data", path: Path, machine: MachineArgs, *, resume: bool, as_json: bool) -> int:
+def train_run(
+    config: RunConfig,
+    data: "Data",
+    path: Path,
+    machine: MachineArgs,
+    *,
+    resume: bool,
+    as_json: bool,
+    advice: str = ADVICE,
+) -> int:
     """Train and tell how it ended; the exit code."""
     from unordinal.train.loop import train
     from unordinal.train.run import RunFolder
@@ -158,7 +168,7 @@ def train_run(config: RunConfig, data: "Data", path: Path, machine: MachineArgs,
     if result.was_finished:
         say(f"{path} is finished ({result.step} steps); nothing to do.")
     elif result.interrupted_by:
-        say(f"{result.interrupted_by.name}: saved at step {result.step}; the same command with --resume goes on.")
+        say(f"{result.interrupted_by.name}: saved at step {result.step}; {advice}.")
     else:
         say(f"Done: {result.step} steps, {result.seconds:.0f} s, {result.symbols_per_second:,.0f} symbols/s.")
         say(f"Best validation {result.best_bits:.4f} {unit}; score it with: unordinal evaluate {path}")
@@ -183,10 +193,21 @@ def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
     from unordinal.train.run import RunFolder
     from unordinal.train.start import CHANGEABLE
 
-    number, base = 1, Path("runs") / f"{config.preset.replace('/', '-')}-{config.size}"
-    matching = None
+    base = Path("runs") / f"{config.preset.replace('/', '-')}-{config.size}"
+    if resume:
+        candidates = [path for path in base.parent.glob(f"{base.name}*") if (path / "config.json").is_file()]
+        for path in sorted(candidates, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True):
+            try:
+                if not differences(RunFolder(path).read()[0], config, ignore=CHANGEABLE):
+                    return path
+            except ValueError:  # a damaged neighbour is not the run that is looked for
+                continue
+    return free_name(base)
+
+
+def free_name(base: Path) -> Path:
+    """`base`, or with the first number behind it that is free."""
+    number = 1
     while (path := base if number == 1 else base.with_name(f"{base.name}-{number}")).exists():
-        if resume and RunFolder(path).is_run and not differences(RunFolder(path).read()[0], config, ignore=CHANGEABLE):
-            matching = path
         number += 1
-    return matching or path
+    return path

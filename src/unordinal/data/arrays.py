@@ -1,6 +1,8 @@
 """Arrays of classes: .npz or .npy files of any integer type, or a NumPy array or tensor from Python."""
 
 import hashlib
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from unordinal.data.text import DEFAULT_LENGTH
 from unordinal.progress import Progress
 
 SPLITS = ("train", "val", "test")
-BLOCK_ROWS = 1 << 16
+BLOCK_BYTES = 1 << 22
+UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
@@ -25,7 +28,7 @@ def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
         raise ValueError(f"no file {path}; expected an .npz or .npy of integer classes")
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path} is not an .npz or .npy file of plain numbers: {error}") from error
     if isinstance(loaded, np.ndarray):
         return load_arrays({"": loaded}, config, progress, source=path)
@@ -39,7 +42,10 @@ def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
             f"{path} has the arrays {', '.join(keys) or 'none'}; expected train, val and test, or a single one to split"
         )
     ignored = [key for key in keys if key not in used]
-    arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
+    try:
+        arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is damaged or holds more than plain numbers: {error}") from error
     notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
     return load_arrays(arrays, config, progress, source=path, notes=notes)
 
@@ -71,8 +77,9 @@ def load_arrays(
     def blocks() -> Iterator[np.ndarray]:
         with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
             for array in checked.values():
-                for start in range(0, len(array), BLOCK_ROWS):
-                    block = np.ascontiguousarray(array[start : start + BLOCK_ROWS]).astype(np.uint8)
+                rows = max(1, BLOCK_BYTES // max(1, array.itemsize * array[0].size))
+                for start in range(0, len(array), rows):
+                    block = np.ascontiguousarray(array[start : start + rows]).astype(np.uint8)
                     yield block
                     advance(len(block))
 
@@ -93,9 +100,11 @@ def load_arrays(
         sizes = (len(checked["train"]), len(checked["val"]), len(checked["test"]))
     else:
         what = "symbols" if length else "examples"
-        sizes = split_sizes(config.split or DEFAULT_SPLIT, len(stored), what)
+        sizes = split_sizes(DEFAULT_SPLIT if config.split is None else config.split, len(stored), what)
     train, val, test = cut(stored, sizes, length)
     event_shape = (length,) if length else first.shape[1:]
+    if length is None and config.length not in (None, event_shape[-1]):
+        notes = (*notes, f"its examples have shape {event_shape}; a sequence length is for one long row of symbols")
     spec = DataSpec(config.name, num_classes, tuple(event_shape), None, fingerprint, sizes)
     return Data(spec, train, val, test, notes)
 
@@ -103,7 +112,7 @@ def load_arrays(
 def checked_classes(array: np.ndarray, where: str) -> np.ndarray:
     """The array itself, once it is known to hold classes."""
     if array.dtype == bool:
-        array = array.astype(np.uint8)
+        array = array.view(np.uint8)
     if not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{where} has dtype {array.dtype}; expected integer classes 0..K-1")
     if array.ndim == 0 or array.size == 0:

@@ -69,6 +69,18 @@ class Data:
             raise ValueError(f"unknown split {name!r}; known: {', '.join(splits)}")
         return splits[name]
 
+    def require(self, *names: str) -> None:
+        """Refuse splits that hold no example, before anything is made of them."""
+        for name in names:
+            split = self.split(name)
+            if len(split) == 0 and split.length is not None:
+                raise ValueError(
+                    f"the {name} split has {len(split.symbols)} symbols, shorter than one sequence of {split.length}; "
+                    "use more text, another --data-split or a smaller --length"
+                )
+            if len(split) == 0:
+                raise ValueError(f"the {name} split has no examples; use another --data-split")
+
 
 def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
     """Sizes of train, val and test from TRAIN,VAL,TEST as fractions or counts.
@@ -82,7 +94,8 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
     parts = split.split(",")
     try:
         numbers = [float(p) for p in parts]
-        is_counts = all("." not in p and "e" not in p.lower() for p in parts)
+        # 0,0,1 means the whole as test, not one symbol of it
+        is_counts = all("." not in p and "e" not in p.lower() for p in parts) and sum(numbers) != 1
     except ValueError as error:
         raise ValueError(expected) from error
     if len(numbers) != 3 or min(numbers) < 0 or not all(np.isfinite(numbers)):
@@ -99,16 +112,8 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
 
 
 def cut(symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None) -> tuple[Split, Split, Split]:
-    """Train, val and test, one after another; train and val must hold at least one example."""
+    """Train, val and test, one after another."""
     ends = np.cumsum(sizes)
     parts = [symbols[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-    for name, part in zip(("train", "val"), parts, strict=False):
-        if length is not None and len(part) < length:
-            raise ValueError(
-                f"the {name} split has {len(part)} symbols, shorter than one sequence of {length}; "
-                "use more text, another --data-split or a smaller --length"
-            )
-        if length is None and len(part) == 0:
-            raise ValueError(f"the {name} split has no examples; use another --data-split")
     train, val, test = (Split(part, length) for part in parts)
     return train, val, test

@@ -18,12 +18,20 @@ FORMAT = 1  # raise when the meaning of a prepared file changes
 def data_folder() -> Path:
     """UNORDINAL_DATA, or the platform's cache folder."""
     chosen = os.environ.get("UNORDINAL_DATA")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("unordinal"))
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("unordinal"))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears at `path` only when it is whole: written beside it, fsynced, renamed."""
+    """A file that appears at `path` only when it is whole: written beside it, fsynced, renamed.
+
+    A link is followed, and what is no regular file (a pipe, a device) is written to as it is.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            yield file
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -49,6 +57,14 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def is_whole(path: Path, notes: Path) -> bool:
+    """Whether a prepared file is there and as long as its notes say."""
+    try:
+        return path.stat().st_size == json.loads(notes.read_text())["num_symbols"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def stored_symbols(
     key: dict[str, Any], blocks: Callable[[], Iterator[np.ndarray]], extra: Callable[[], dict[str, Any]]
 ) -> tuple[np.ndarray, dict[str, Any]]:
@@ -60,7 +76,7 @@ def stored_symbols(
     digest = hashlib.sha256(json.dumps({**key, "format": FORMAT}, sort_keys=True).encode()).hexdigest()[:32]
     path = data_folder() / "prepared" / f"{digest}.u8"
     notes = path.with_suffix(".json")
-    if not notes.exists():
+    if not is_whole(path, notes):
         try:
             content, num_symbols = hashlib.sha256(), 0
             with replacing(path) as file:

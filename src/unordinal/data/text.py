@@ -5,6 +5,7 @@ import codecs
 import gzip
 import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +50,9 @@ class TextFile:
                         yield block
                         advance(raw.tell() - before)
                         before = raw.tell()
-            except (lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError) as error:
+            except (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, RuntimeError) as error:
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
-            except OSError as error:  # bz2 says so for bad data
+            except OSError as error:  # gzip and bz2 say so for bad data
                 if error.errno is not None:
                     raise
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
@@ -148,9 +149,13 @@ def load_text(
     length = config.length or DEFAULT_LENGTH
     if len(symbols) < length:
         raise ValueError(f"{file.path} has {len(symbols)} symbols, shorter than one sequence of {length}")
-    sizes = split_sizes(config.split or official_split or DEFAULT_SPLIT, len(symbols), "symbols")
+    sizes = split_sizes(
+        official_split or DEFAULT_SPLIT if config.split is None else config.split, len(symbols), "symbols"
+    )
     train, val, test = cut(symbols, sizes, length)
     vocabulary = Vocabulary(alphabet, notes["symbols"])
+    if config.num_classes not in (None, len(vocabulary)):
+        raise ValueError(f"{file.path} has {len(vocabulary)} symbols; --num-classes {config.num_classes} is for arrays")
     unused = len(symbols) - sum(sizes)
     return Data(
         spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, notes["sha256"], sizes),

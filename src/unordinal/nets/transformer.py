@@ -111,9 +111,14 @@ class TimeTransformer(nn.Module):
     ):
         super().__init__()
         heads = global_heads + local_heads
+        if num_blocks < 1 or window < 0 or min(global_heads, local_heads) < 0 or width < 1:
+            raise ValueError(
+                f"a Transformer needs width >= 1, num_blocks >= 1, window >= 0 and heads >= 0; got width {width}, "
+                f"num_blocks {num_blocks}, window {window}, heads {global_heads} + {local_heads}"
+            )
         if heads < 1 or width % (2 * heads):
             raise ValueError(f"width {width} must be a multiple of twice the number of heads, {heads}")
-        if conv and conv % 2 == 0:
+        if conv < 0 or (conv and conv % 2 == 0):
             raise ValueError(f"the convolution's width must be odd, so that it is centred, or 0 for none; got {conv}")
         self.head_channels = width // heads
         self.embed = nn.Embedding(num_classes, width)

@@ -69,17 +69,3 @@ def parts_of_batch(config: TrainConfig, event_size: int, device_type: str) -> in
         return 1
     divisors = [n for n in range(1, config.batch_size + 1) if config.batch_size % n == 0]
     return next((n for n in divisors if config.batch_size // n * event_size <= CPU_PART), config.batch_size)
-
-
-def check_settings(config: TrainConfig) -> None:
-    """Refuse what no run can be made of, before there is a folder for it."""
-    Budget.of(config, 1.0)
-    parts = 1 if config.accumulate is None else config.accumulate
-    if config.batch_size < 1 or parts < 1 or config.batch_size % parts:
-        raise ValueError(f"batch_size {config.batch_size} must be a positive multiple of accumulate {parts}")
-    if not 0 < config.lr < math.inf:
-        raise ValueError(f"--lr must be above 0, got {config.lr:g}")
-    if config.checkpoint_every < 1:
-        raise ValueError(f"--checkpoint-every must be at least 1, got {config.checkpoint_every}")
-    if config.validate_examples < 1 or (config.validate_every is not None and config.validate_every < 1):
-        raise ValueError("--validate-examples and --validate-every must be at least 1")

@@ -14,15 +14,19 @@ import torch
 from unordinal.data.storage import sync_folder
 
 STATE = "state.pt"
+KEPT = 2
 NAME = re.compile(r"step-(\d+)")
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
-    """Write `state` as folder/step-N, then remove the older ones.
+    """Write `state` as folder/step-N and keep the one before it; older ones go.
 
-    Into a temporary folder first, fsynced, renamed: whatever happens on the way, the previous checkpoint stays.
+    Into a temporary folder first, fsynced, renamed: whatever happens on the way, the previous checkpoint stays. Two are
+    kept because the newer one's weights are only known to be good when the next step's loss is a number.
     """
     target = folder / f"step-{step:08d}"
+    if target.exists():
+        return target
     temporary = folder / f".writing-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,8 +37,6 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
             file.flush()
             os.fsync(file.fileno())
         sync_folder(temporary)
-        if target.exists():  # the same step again, after a resume: the old one is as good until the new one is there
-            shutil.rmtree(target)
         temporary.rename(target)
         sync_folder(folder)
     except (OSError, RuntimeError) as error:
@@ -45,18 +47,29 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    for old in folder.iterdir():
-        if old != target and (NAME.fullmatch(old.name) or old.name.startswith(".writing-")):
-            shutil.rmtree(old, ignore_errors=True)
+    for old in sorted(whole_checkpoints(folder), key=step_of)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    for leftover in folder.glob(".writing-*"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     return target
+
+
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """Every whole checkpoint of a run, in no order."""
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if NAME.fullmatch(path.name) and (path / STATE).exists()]
+
+
+def drop_checkpoint(folder: Path, step: int) -> Path | None:
+    """Remove the checkpoint of `step`, whose weights have proved bad; return the one that is left."""
+    shutil.rmtree(folder / f"step-{step:08d}", ignore_errors=True)
+    return latest_checkpoint(folder)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint, or None."""
-    if not folder.is_dir():
-        return None
-    found = [path for path in folder.iterdir() if NAME.fullmatch(path.name) and (path / STATE).exists()]
-    return max(found, key=step_of, default=None)
+    return max(whole_checkpoints(folder), key=step_of, default=None)
 
 
 def step_of(path: Path) -> int:

@@ -1,6 +1,7 @@
 """metrics.jsonl and the picture of it."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -63,8 +64,8 @@ def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    trained = [line for line in lines if "loss_bits_per_dim" in line]
-    validated = [line for line in lines if "val_bits_per_dim" in line]
+    trained = [line for line in lines if math.isfinite(line.get("loss_bits_per_dim", math.nan))]
+    validated = [line for line in lines if math.isfinite(line.get("val_bits_per_dim", math.nan))]
     axes.plot(
         [p["step"] for p in trained],
         [p["loss_bits_per_dim"] for p in trained],

@@ -15,8 +15,17 @@ from torch.optim.swa_utils import AveragedModel
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data, Split
 from unordinal.model import CategoricalModel
-from unordinal.train.budget import Budget, check_settings, parts_of_batch
-from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, rng_state, save_checkpoint, set_rng_state
+from unordinal.train.budget import Budget, parts_of_batch
+from unordinal.train.checkpoint import (
+    drop_checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    rng_state,
+    save_checkpoint,
+    set_rng_state,
+    step_of,
+)
+from unordinal.train.checks import check_settings
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
 from unordinal.train.optim import build_optimizer, learning_rate_factor
@@ -72,7 +81,8 @@ class Loop:
         folder: RunFolder,
         device: torch.device,
     ):
-        check_settings(config)
+        check_settings(config, optim)
+        data.require("train", "val")
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim = config, optim
         self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
@@ -100,7 +110,10 @@ class Loop:
         self.at = Progressed(**state["progressed"])
         self.model.load_state_dict(state["model"])
         self.ema.load_state_dict(state["ema"])
+        peaks = [group["peak_lr"] for group in self.optimizer.param_groups]  # a new --lr is to hold
         self.optimizer.load_state_dict(state["optimizer"])
+        for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
+            group["peak_lr"] = peak
         self.generator.set_state(state["data"])
         set_rng_state(state["rng"])
 
@@ -155,7 +168,11 @@ class Loop:
         """Bits per dimension of the averaged weights on a fixed part of the validation split, with fixed noise."""
         model = self.ema.module
         assert isinstance(model, CategoricalModel)
-        return validation_bits(model, self.data.val, self.config.validate_examples, self.config.batch_size, self.device)
+        config = self.config
+        bits = validation_bits(model, self.data.val, config.validate_examples, config.batch_size, self.device)
+        if not math.isfinite(bits):
+            raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")
+        return bits
 
 
 Weights = tuple[Tensor, ...] | list[Tensor]
@@ -198,40 +215,38 @@ def train(
     """Train until the budget is used up or a signal comes, from the folder's last checkpoint where it has one."""
     reporter = reporter or SilentReporter()
     loop = Loop(model, data, config, optim, folder, torch.device(device))
-    at = loop.at
     checkpoint = latest_checkpoint(folder.checkpoints)
     if checkpoint is not None:
         loop.restore(load_checkpoint(checkpoint))
-        at = loop.at
-        if at.finished and loop.budget.is_spent(at.step, at.seconds, at.validation_seconds):
-            return outcome(loop, was_finished=True)
-        at.finished = False
-        if at.best_step == at.step:  # a crash may have come between the checkpoint and the publication
+        # a crash may have come between the checkpoint and the publication, or the file may have been damaged since
+        published = folder.published_step
+        if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
             publish(loop)
-    metrics = MetricsFile(folder.metrics, at.step)
-    reporter.started(at.step, loop.fraction)
+        if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
+            return outcome(loop, was_finished=True)
+        loop.at.finished = False
+    metrics = MetricsFile(folder.metrics, loop.at.step)
+    reporter.started(loop.at.step, loop.fraction)
     with Interrupts() as interrupts:
         try:
             run_steps(loop, metrics, reporter, interrupts)
         except TrainingDivergedError as error:
-            loop.save()
-            raise TrainingDivergedError(
-                f"{error}; the state before it is kept in {folder.path}; try a smaller --lr"
-            ) from error
+            kept = drop_checkpoint(folder.checkpoints, loop.at.step)
+            state = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
+            raise TrainingDivergedError(f"{error}; {state}; go on with --resume and a smaller --lr") from error
         finally:
             metrics.close()
-            if at.step:
-                plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
-    if not folder.weights.exists():  # stopped before the first validation: give what there is
-        publish(loop)
-    return outcome(loop, interrupted_by=None if at.finished else interrupts.received)
+        if not folder.weights.exists():  # stopped before the first validation: give what there is
+            publish(loop)
+    plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
+    return outcome(loop, interrupted_by=None if loop.at.finished else interrupts.received)
 
 
 def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: Interrupts) -> None:
     """Steps, validations and checkpoints until the budget is used up or a signal comes."""
     at = loop.at
     saved_at = clock = time.monotonic()
-    while loop.fraction < 1:
+    while not at.finished:
         line = loop.train_step()
         now = time.monotonic()
         at.seconds += now - clock
@@ -239,20 +254,21 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
         clock = now
         speed = at.step * loop.symbols_per_step / at.train_seconds
         reporter.stepped({"step": at.step, "seconds": at.seconds, "symbols_per_second": speed, **line}, loop.fraction)
-        is_last = loop.fraction >= 1
-        if at.step % LOG_EVERY == 0 or is_last:
+        validates = loop.fraction >= 1 or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
+        bits = loop.validate() if validates else math.nan
+        if validates:
+            now = time.monotonic()
+            at.validation_seconds, clock = now - clock, now
+            at.seconds += at.validation_seconds
+            at.validated_at = at.seconds
+        at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
+        if at.step % LOG_EVERY == 0 or at.finished:
             line["loss_bits_per_dim"] = at.loss_sum / at.loss_count
             at.loss_sum, at.loss_count = 0.0, 0
             metrics.write(
                 {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
             )
-        validates = is_last or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
         if validates:
-            bits = loop.validate()
-            now = time.monotonic()
-            at.validation_seconds, clock = now - clock, now
-            at.seconds += at.validation_seconds
-            at.validated_at = at.seconds
             if bits < at.best_bits:
                 at.best_bits, at.best_step = bits, at.step
             line = {
@@ -263,14 +279,13 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
             }
             metrics.write(line)
             reporter.validated(line)
-        at.finished = is_last
         due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
         if validates or due or interrupts.received:
             loop.save()
             saved_at = now
         if validates and at.best_step == at.step:
             publish(loop)
-        if is_last or interrupts.received:
+        if interrupts.received:
             return
 
 
@@ -278,7 +293,10 @@ def publish(loop: Loop) -> None:
     """The averaged weights become the run's model.safetensors."""
     model = loop.ema.module
     assert isinstance(model, CategoricalModel)
-    loop.folder.publish(model, {"step": loop.at.step, "val_bits_per_dim": loop.at.best_bits, "weights": "ema"})
+    notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema"}
+    if loop.at.best_step == loop.at.step:
+        notes["val_bits_per_dim"] = loop.at.best_bits
+    loop.folder.publish(model, notes)
 
 
 def outcome(loop: Loop, *, interrupted_by: Signals | None = None, was_finished: bool = False) -> Outcome:

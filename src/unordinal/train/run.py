@@ -13,6 +13,7 @@ import torch
 
 from unordinal.config import RunConfig
 from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.splits import Data
 from unordinal.data.storage import replacing
 from unordinal.model import CategoricalModel
 from unordinal.models import build_model
@@ -54,6 +55,9 @@ class RunFolder:
             raise ValueError(f"{self.path} already holds a run; add --resume to go on with it, or choose another --out")
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise ValueError(f"{self.path} is not an empty folder; choose another --out")
+        self.write_config(config, spec)
+
+    def write_config(self, config: RunConfig, spec: DataSpec) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.config) as file:
@@ -83,6 +87,15 @@ class RunFolder:
         except OSError as error:
             raise OSError(f"could not write {self.weights} ({error}); the checkpoint is kept") from error
 
+    @property
+    def published_step(self) -> int | None:
+        """The step whose weights model.safetensors holds; None where it is missing or damaged."""
+        try:
+            with safetensors.safe_open(self.weights, "pt") as file:
+                return int(file.metadata()["step"])
+        except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError):
+            return None
+
     def load_weights(self, model: CategoricalModel) -> None:
         if not self.weights.exists():
             raise ValueError(
@@ -109,6 +122,7 @@ class Run:
     spec: DataSpec
     config: RunConfig
     folder: RunFolder
+    data: Data | None = None  # what it was trained on, where this process did that
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -127,7 +141,10 @@ def load(
     if model is None:
         if config.preset == CUSTOM:
             raise ValueError(f"{path} was trained from a model made in Python; pass it: load(path, model=...)")
-        model = build_model(config.model, spec)
+        try:
+            model = build_model(config.model, spec)
+        except TypeError as error:
+            raise ValueError(f"{folder.config} is damaged: {error}") from error
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
 

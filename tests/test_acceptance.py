@@ -1,0 +1,27 @@
+"""What the whole must reach, measured end to end; minutes each."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SHARED_DATA, Cli
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_demo_beats_the_order_1_counts(cli: Cli) -> None:
+    values = cli("demo", "--json").json
+    assert values["bits_per_dim"] + 3 * values["standard_error"] < values["baselines"]["order-1 counts"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_five_minutes_on_the_text8_prefix(cli: Cli) -> None:
+    text = SHARED_DATA / "text8.prefix.xz"
+    if not text.exists():
+        pytest.skip(f"no {text}: the text8 prefix is not part of the project")
+    words = ("--size", "tiny", "--data", f"text:{text}", "--data-split", "6000000,400000,177825", "--minutes", 5)
+    trained = cli("train", "text8/multinomial", *words, "--out", "run", "--json")
+    assert trained.code == 0, trained.err
+    assert trained.json["seconds"] < 310
+    scored = cli("evaluate", Path("run"), "--split", "val", "--json").json
+    assert scored["bits_per_dim"] <= 3.2
