@@ -13,10 +13,6 @@ def test_multinomial_is_as_published(name: str, num_steps: int, window: int, alp
     config = preset(name)
     assert config.size == "paper"
     assert (config.data.name, config.data.alphabet, config.data.length) == (name.partition("/")[0], alphabet, length)
-        name.split("/", maxsplit=1)[0],
-        alphabet,
-        length,
-    )
     model = config.model
     assert (model.num_steps, model.num_blocks, model.width) == (num_steps, 12, 512)
     assert (model.global_heads, model.local_heads, model.window, model.conv) == (8, 8, window, 0)
