@@ -24,7 +24,7 @@ def test_names_that_do_not_exist(cli: Cli) -> None:
     refused(cli("trian"), "unknown command 'trian'; did you mean train?")
     refused(cli("train", "text8/multinomal"), "unknown preset 'text8/multinomal'; did you mean text8/multinomial?")
     refused(cli("train"), "which preset?")
-    refused(cli("train", "--steps", "3"), "PRESET comes first")
+    refused(cli("train", "--steps", "3"), "which preset?")
     refused(cli("train", "text8/multinomial", "--size", "huge"), "unknown size 'huge'; expected tiny, small, paper")
     refused(cli(*TRAIN, "--batchsize", "3"), "--batch-size")
     refused(cli(*TRAIN, "--data", "txet:a"), "did you mean text:PATH?")

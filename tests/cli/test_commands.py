@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,15 @@ def test_load_gives_model_and_vocabulary(trained: Path) -> None:
     assert not run.model.training
     score = unordinal.score(run, num_examples=3)
     assert score.kind == "elbo"
+
+
+def test_flags_may_come_before_the_preset_and_epochs_are_a_budget(cli: Cli, book: Path) -> None:
+    words = [w for w in SMALL if w not in ("--size", "tiny")]
+    result = cli(
+        "train", "--size=tiny", "--data", f"text:{book}", *words, "text8/multinomial", "--epochs", "0.1", "--json"
+    )
+    assert result.code == 0, result.err
+    assert result.json["steps"] == math.ceil(0.1 * 5220 / (4 * 32))
 
 
 def test_presets_and_data_are_listed(cli: Cli, book: Path) -> None:

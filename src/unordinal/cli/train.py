@@ -56,19 +56,15 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     """PRESET and --size are read first, since they choose the defaults of everything else."""
     from unordinal.presets import PRESETS, preset
 
-    name, size = next(iter(PRESETS)), "paper"
     words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
-    if words and not words[0].startswith("-"):
-        name = words[0]
-    for flag, value in itertools.pairwise(words):
-        if flag == "--size":
-            size = value
-    if not argv:
-        raise ValueError(f"which preset? (known: {', '.join(PRESETS)})")
-    if "-h" not in argv and "--help" not in argv and words[0].startswith("-"):
-        raise ValueError(
-            f"PRESET comes first: unordinal train PRESET ..., got {words[0]!r} (known: {', '.join(PRESETS)})"
-        )
+    named = next((word for word in words if word in PRESETS), words[0] if words else "")
+    if "-h" in argv or "--help" in argv:
+        name = named if named in PRESETS else next(iter(PRESETS))
+    elif not named or named.startswith("-"):
+        raise ValueError(f"which preset? unordinal train PRESET ... (known: {', '.join(PRESETS)})")
+    else:
+        name = named
+    size = next((value for flag, value in itertools.pairwise(words) if flag == "--size"), "paper")
     base = preset(name, size)
     defaults = TrainArgs(
         preset=name,
@@ -92,7 +88,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     budget = args.train
-    if budget.steps is None and budget.minutes is None:
+    if budget.epochs != base.train.epochs and budget.steps is None and budget.minutes is None:
+        pass  # epochs were asked for
+    elif budget.steps is None and budget.minutes is None:
         budget = replace(budget, steps=base.train.steps, minutes=base.train.minutes)
     elif budget.steps is not None and budget.minutes is not None:
         raise ValueError(f"give --steps or --minutes, not both (got {budget.steps} and {budget.minutes:g})")
