@@ -1,15 +1,14 @@
 """The diffusion loss, forward and backward without the network: ours against the paper's pseudo-code.
 
-Time is interleaved in one process; peak memory is that of a fresh process each, above what it held before the first
-call.
+Times are interleaved; peak memory is what torch's allocator holds above the inputs.
 """
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch.profiler import profile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from appendix_a import AppendixA
@@ -42,27 +41,23 @@ def contestants() -> dict[str, Callable[[], None]]:
     return {"ours": run_ours, "paper": run_paper}
 
 
-def high_water_kilobytes() -> int:
-    """Most memory this process ever held (Linux). getrusage would start from the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
-
-
-def peak_megabytes(name: str) -> float:
-    """Growth of a fresh process while it computes the loss once."""
-    result = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, check=True)
-    return float(result.stdout)
+def peak_megabytes(work: Callable[[], None]) -> float:
+    """Most memory that torch's allocator held above what it held before, over one call."""
+    with profile(profile_memory=True) as recorded:
+        work()
+    assert recorded.profiler is not None
+    events = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak / 2**20
 
 
 def main() -> int:
-    if len(sys.argv) > 1:
-        work = contestants()[sys.argv[1]]
-        before = high_water_kilobytes()
-        work()
-        print((high_water_kilobytes() - before) / 1024)
-        return 0
-    seconds = interleaved(contestants(), rounds=15)
-    memory = {name: peak_megabytes(name) for name in seconds}
+    work = contestants()
+    seconds = interleaved(work, rounds=15)
+    memory = {name: peak_megabytes(work[name]) for name in work}
     print(f"loss forward + backward, B={BATCH} L={LENGTH} K={CLASSES} T={STEPS}, {torch.get_num_threads()} threads")
     for name in seconds:
         print(f"  {name:<6} {seconds[name] * 1e3:7.1f} ms  {memory[name]:7.1f} MB")

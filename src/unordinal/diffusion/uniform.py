@@ -7,6 +7,7 @@ only (B, *D, K) tensors are the network's logits and one reduction over them.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,9 +103,7 @@ class UniformNoise:
         m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 where unused: keeps gradients finite
         ratio = c.alpha_s / m
 
-        log_norm, sum_ell = log_normaliser_and_sum_log1p(logits, ratio)
-        log_r_x = logits.gather(-1, x.unsqueeze(-1)).squeeze(-1) - log_norm
-        log_r_z = logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - log_norm
+        log_r_x, log_r_z, sum_ell = ClassTerms.apply(logits, ratio, x, z)
         r_x, r_z = log_r_x.exp(), log_r_z.exp()
         ell_x, ell_z = torch.log1p(ratio * r_x), torch.log1p(ratio * r_z)
 
@@ -176,8 +175,30 @@ def excess(d: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-def log_normaliser_and_sum_log1p(logits: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
-    """logsumexp(logits) and sum_k log1p(ratio softmax(logits)_k): (B, *D, K) and (B, 1, ..., 1) -> two (B, *D)."""
-    log_norm = logits.logsumexp(dim=-1)
-    r = torch.softmax(logits, dim=-1)
-    return log_norm, torch.log1p(ratio.unsqueeze(-1) * r).sum(dim=-1)
+class ClassTerms(torch.autograd.Function):
+    """log r_x, log r_z and sum_k log1p(ratio r_k) for r = softmax(logits): (B, *D, K) -> three (B, *D).
+
+    The only place where the loss touches all K classes, so its backward is written out: it keeps nothing of that size
+    but the logits, which the network's last layer holds anyway, and makes two tensors of it, one of them the result.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ratio: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_norm = logits.logsumexp(dim=-1)
+        log_odds = (log_norm - ratio.log()).unsqueeze(-1)
+        ctx.save_for_backward(logits, log_norm, log_odds, x, z)
+        sum_log1p = (logits - log_odds).exp_().log1p_().sum(dim=-1)
+        log_r_x, log_r_z = (logits.gather(-1, c.unsqueeze(-1)).squeeze(-1) - log_norm for c in (x, z))
+        return log_r_x, log_r_z, sum_log1p
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_x: Tensor, grad_z: Tensor, grad_sum: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, log_norm, log_odds, x, z = ctx.saved_tensors
+        share = (logits - log_odds).sigmoid_()  # ratio r_k / (1 + ratio r_k)
+        weight = grad_x + grad_z + grad_sum * share.sum(dim=-1)
+        grad = (logits - log_norm.unsqueeze(-1)).exp_().mul_(-weight.unsqueeze(-1))
+        grad.addcmul_(share, grad_sum.unsqueeze(-1))
+        grad.scatter_add_(-1, x.unsqueeze(-1), grad_x.unsqueeze(-1))
+        grad.scatter_add_(-1, z.unsqueeze(-1), grad_z.unsqueeze(-1))
+        return grad, None, None, None
