@@ -52,7 +52,9 @@ def fit(
     with torch.random.fork_rng():
         made = start_run(config, loaded.spec, folder, resume=resume, model=model if custom else None)  # type: ignore[arg-type]
         result = train(made, loaded, config.train, config.optim, folder, device=device, reporter=reporter)
-        if result.interrupted_by is not None:  # all is saved; now the signal may do what it does
+        if result.interrupted_by == signal.SIGINT:  # all is saved; now the signal may do what it does
+            raise KeyboardInterrupt
+        if result.interrupted_by is not None:
             signal.raise_signal(result.interrupted_by)
         run = load(out, device=device, model=model if custom else None)  # type: ignore[arg-type]
     return replace(run, data=loaded)
