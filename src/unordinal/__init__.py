@@ -1,7 +1,7 @@
 """Generative models of categorical data: argmax flows, multinomial diffusion and their baselines.
 
-run = unordinal.fit("text8/multinomial", "docs", size="tiny", minutes=2, out="runs/mine")
-print(unordinal.score(run), run.vocabulary.decode(run.model.sample(1)[0]))
+`fit` trains, `score` gives bits per dimension, `load` brings a run back: `run = unordinal.fit("text8/multinomial",
+"docs", minutes=2, out="runs/mine")`, then `unordinal.score(run)` and `run.vocabulary.decode(run.model.sample(1)[0])`.
 """
 
 from typing import TYPE_CHECKING, Any
