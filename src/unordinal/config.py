@@ -2,7 +2,9 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import tyro
 
 Size = Literal["tiny", "small", "paper"]
 Alphabet = Literal["text8", "chars", "bytes"]
@@ -51,7 +53,49 @@ class MultinomialConfig:
     """How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2."""
 
 
-ModelConfig = MultinomialConfig
+SurjectionName = Literal[
+    "binary", "softplus", "gumbel", "gumbel-threshold", "round-uniform", "round-variational", "ordinal"
+]
+
+
+@dataclass(frozen=True)
+class ArgmaxFlowConfig:
+    """A flow over sequences under a surjection: argmax flows and dequantisation."""
+
+    kind: Literal["argmax-flow"] = "argmax-flow"
+    flow: Literal["ar", "coupling"] = "ar"
+    """Autoregressive over time and channels, or coupling layers between 1x1 convolutions."""
+    surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "binary"
+    """How classes become numbers and back: one real per bit, K-way argmax with one of three inverses, or rounding."""
+    base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
+    """Write classes in base M first, M reals per digit; default none (binary is base 2 with one real per bit)."""
+    net: Annotated[Literal["lstm", "transformer"], tyro.conf.arg(aliases=("--net",))] = "lstm"
+    """What reads the sequence; the paper's is an LSTM."""
+    width: int = 2048
+    """Channels of the network (of each direction, where it has two)."""
+    num_layers: int = 2
+    """Layers of the network."""
+    num_heads: int = 8
+    """Attention heads, where the network is a Transformer."""
+    conv: int = 0
+    """Width of a depthwise convolution beside attention; 0 for none."""
+    dropout: float = 0.0
+    """Dropout on the network's input."""
+    num_flows: int = 8
+    """Coupling layers."""
+    num_mixtures: int = 27
+    """Logistic components of each elementwise map."""
+    channel_width: int = 64
+    """Hidden units per channel of the network inside a position (autoregressive flows)."""
+    context_width: int = 128
+    """Features of x that the probabilistic inverse sees."""
+    context_blocks: int = 0
+    """Convolutions over neighbours in those features; 0 lets q(v | x) see one class only."""
+    noise_flows: int = 0
+    """Conditional coupling layers in the probabilistic inverse's noise; 0 is a diagonal normal, as in the paper."""
+
+
+ModelConfig = MultinomialConfig | ArgmaxFlowConfig
 
 
 @dataclass(frozen=True)
@@ -137,7 +181,7 @@ class RunConfig:
             raise ValueError(f"not a run's configuration: {error}") from error
 
 
-MODEL_CONFIGS: dict[str, type[ModelConfig]] = {"multinomial": MultinomialConfig}
+MODEL_CONFIGS: dict[str, type[ModelConfig]] = {"multinomial": MultinomialConfig, "argmax-flow": ArgmaxFlowConfig}
 
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:

@@ -41,6 +41,9 @@ class CategoricalModel(nn.Module, ABC):
         """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
         raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")
 
+    def initialise(self, x: Tensor) -> None:
+        """Set what starts from data by a first batch (B, *D); the training loop calls this once, before anything."""
+
     def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
         """The random numbers of a batch that the loop should know of, because `observe` learns from them."""
         return None

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 
 def sum_except_batch(values: Tensor) -> Tensor:
@@ -33,3 +34,83 @@ def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tenso
     probs = torch.softmax(logits, dim=-1)
     race = torch.empty_like(probs).exponential_(generator=generator)
     return (probs / race).argmax(dim=-1)
+
+
+def mixture_logit(v: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor) -> tuple[Tensor, Tensor]:
+    """Logit of the CDF of a mixture of logistics at v, and the log of its derivative: two (...).
+
+    `v` (...), parameters (..., M), weights normalised. All in log space: float32 neither saturates nor loses a tail.
+    """
+    x = (v.unsqueeze(-1) - means) * torch.exp(-log_scales)
+    log_below = logsigmoid(x)
+    log_above = log_below - x
+    log_cdf = torch.logsumexp(log_weights + log_below, dim=-1)
+    log_rest = torch.logsumexp(log_weights + log_above, dim=-1)
+    log_density = torch.logsumexp(log_weights + log_below + log_above - log_scales, dim=-1)
+    return log_cdf - log_rest, log_density - log_cdf - log_rest
+
+
+FIRST_POINTS = 8  # component quantiles at which the inverse first looks
+MOST_ITERATIONS = 60  # each cuts the bracket to a third at least, so float64 has none left to cut after 40
+
+
+def mixture_logit_inverse(
+    y: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor, *, tolerance: float | None = None
+) -> tuple[Tensor, int]:
+    """The v with mixture_logit(v) = y, and how many evaluations of all elements it took; not differentiable itself.
+
+    The components' own quantiles bracket the mixture's, so a root is always enclosed. Each iteration evaluates the
+    inverse function's cubic through both ends of the bracket (values and slopes: fourth order near the root) and the
+    points that cut it in three (so that it shrinks however crooked the function), and stops when the Newton
+    correction of every element is below `tolerance` (relative above 1; default 16 roundings of the type).
+    """
+    tolerance = 16 * torch.finfo(y.dtype).eps if tolerance is None else tolerance
+    quantiles = (means + torch.exp(log_scales) * y.unsqueeze(-1)).sort(dim=-1).values  # (..., M)
+    last = means.shape[-1] - 1
+    if last == 0:
+        return quantiles.squeeze(-1), 0
+    first = torch.linspace(0, last, min(FIRST_POINTS, last + 1), device=y.device).round().long()
+    parameters = [p.unsqueeze(-2) for p in (log_weights, means, log_scales)]  # (..., 1, M)
+    targets = y.unsqueeze(-1)
+    points = quantiles[..., first]  # (..., P)
+    values, slopes = mixture_logit(points, *parameters)
+    bracket = narrowed(points, values - targets, slopes)
+    guess, correction = points[..., 0], torch.zeros_like(y)
+    iterations = 1
+    while iterations < MOST_ITERATIONS:
+        points, _, _ = bracket
+        low, high = points.unbind(-1)
+        guess = root_guess(*bracket)
+        tried = torch.stack([guess, (2 * low + high) / 3, (low + 2 * high) / 3], dim=-1)
+        values, slopes = mixture_logit(tried, *parameters)
+        values = values - targets
+        iterations += 1
+        correction = values[..., 0] * torch.exp(-slopes[..., 0])
+        allowed = tolerance * (1 + guess.abs())
+        if bool(((correction.abs() <= allowed) | (high - low <= allowed)).all()):
+            break
+        joined = [torch.cat(pair, dim=-1) for pair in zip(bracket, (tried, values, slopes), strict=True)]
+        order = joined[0].argsort(dim=-1)
+        bracket = narrowed(*(part.gather(-1, order) for part in joined))
+    low, high = bracket[0].unbind(-1)
+    return torch.minimum(torch.maximum(guess - correction, low), high), iterations
+
+
+def narrowed(points: Tensor, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The two neighbours, among sorted points (..., P), between which the values change sign: three (..., 2)."""
+    right = (values <= 0).sum(dim=-1, keepdim=True).clamp(1, points.shape[-1] - 1)
+    ends = torch.cat([right - 1, right], dim=-1)
+    return points.gather(-1, ends), values.gather(-1, ends), slopes.gather(-1, ends)
+
+
+def root_guess(points: Tensor, values: Tensor, log_slopes: Tensor) -> Tensor:
+    """Where an increasing function crosses zero, by the cubic of its inverse through two points (..., 2)."""
+    (low, high), (value_low, value_high) = points.unbind(-1), values.unbind(-1)
+    rise = value_high - value_low
+    t = torch.where(rise > 0, -value_low / rise.clamp(min=torch.finfo(rise.dtype).tiny), 0.5)
+    step_low, step_high = torch.exp(-log_slopes).unbind(-1)
+    cubic = (1 + 2 * t) * (1 - t) ** 2 * low + t**2 * (3 - 2 * t) * high
+    cubic = cubic + rise * t * (1 - t) * ((1 - t) * step_low - t * step_high)
+    chord = low + t * (high - low)  # where the cubic leaves the bracket
+    chosen = torch.where((cubic > low) & (cubic < high), cubic, chord)
+    return torch.minimum(torch.maximum(chosen, low), high)

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import tyro
 
@@ -24,8 +24,11 @@ PRESET and --size."""
 ADVICE = "the same command with --resume goes on"
 
 
+M = TypeVar("M", bound=ModelConfig)  # type: ignore[misc]
+
+
 @dataclass(frozen=True)
-class TrainArgs:
+class TrainArgs(Generic[M]):
     preset: tyro.conf.Positional[str]
     """What to train; `unordinal presets` lists them."""
     size: Size
@@ -41,7 +44,7 @@ class TrainArgs:
     num_classes: int | None
     """Classes of an array; default the largest + 1."""
     train: Annotated[TrainConfig, tyro.conf.arg(name="")]
-    model: ModelConfig
+    model: M
     optim: OptimConfig
     machine: Annotated[MachineArgs, tyro.conf.arg(name="")]
     out: Path | None = None
@@ -80,7 +83,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         machine=MachineArgs(),
     )
     args = tyro.cli(
-        TrainArgs,
+        TrainArgs[type(base.model)],  # type: ignore[misc]
         args=argv,
         default=defaults,
         prog="unordinal train",

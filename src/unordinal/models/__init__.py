@@ -6,6 +6,7 @@ from unordinal.config import ModelConfig, MultinomialConfig
 from unordinal.data.spec import DataSpec
 from unordinal.diffusion.schedules import SCHEDULES
 from unordinal.model import CategoricalModel
+from unordinal.models.build_flow import build_argmax_flow
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.nets.transformer import TimeTransformer
 
@@ -36,7 +37,10 @@ def build_multinomial(config: MultinomialConfig, spec: DataSpec) -> CategoricalM
     )
 
 
-BUILDERS: dict[str, Callable[..., CategoricalModel]] = {"multinomial": build_multinomial}
+BUILDERS: dict[str, Callable[..., CategoricalModel]] = {
+    "multinomial": build_multinomial,
+    "argmax-flow": build_argmax_flow,
+}
 
 
 def build_model(config: ModelConfig, spec: DataSpec) -> CategoricalModel:

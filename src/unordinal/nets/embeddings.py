@@ -35,9 +35,14 @@ class TimeEmbedding(nn.Module):
 
 def rotary_angles(length: int, head_channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """cos and sin of rotary position embedding: two (L, 1, head_channels / 2)."""
+    return rotary_angles_at(torch.arange(length, device=device), head_channels)
+
+
+def rotary_angles_at(places: Tensor, head_channels: int) -> tuple[Tensor, Tensor]:
+    """cos and sin at some places (L,): two (L, 1, head_channels / 2)."""
     half = head_channels // 2
-    frequency = LONGEST_PERIOD ** (-torch.arange(half, device=device, dtype=torch.float32) / half)
-    angles = torch.arange(length, device=device, dtype=torch.float32).unsqueeze(-1) * frequency
+    frequency = LONGEST_PERIOD ** (-torch.arange(half, device=places.device, dtype=torch.float32) / half)
+    angles = places.to(torch.float32).unsqueeze(-1) * frequency
     return angles.cos().unsqueeze(1), angles.sin().unsqueeze(1)
 
 

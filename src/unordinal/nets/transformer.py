@@ -1,4 +1,4 @@
-"""A bidirectional Transformer over classes, conditioned on time, for sequences of any length."""
+"""Transformers for sequences of any length: over noisy classes and time, and over real channels."""
 
 import math
 
@@ -10,31 +10,51 @@ from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
 
 
 class Attention(nn.Module):
-    """Self-attention whose first `global_heads` heads see everything and whose `local_heads` see a window."""
+    """Self-attention whose first `global_heads` heads see everything and whose `local_heads` see a window.
 
-    def __init__(self, width: int, *, global_heads: int, local_heads: int, window: int):
+    With `is_causal` a position sees itself and what came before (global heads only), and `step` goes on by one.
+    """
+
+    def __init__(
+        self, width: int, *, global_heads: int, local_heads: int = 0, window: int = 0, is_causal: bool = False
+    ):
         super().__init__()
+        assert not (is_causal and local_heads)
         self.num_heads = global_heads + local_heads
-        self.global_heads, self.local_heads, self.window = global_heads, local_heads, window
+        self.global_heads, self.local_heads, self.window, self.is_causal = global_heads, local_heads, window, is_causal
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width)
 
-    def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def projected(self, h: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries and keys, turned by their positions, and values: three (B, heads, L, C)."""
         batch, length, width = h.shape
         qkv = self.qkv(h).view(batch, length, 3, self.num_heads, width // self.num_heads)
         qk = rotate(qkv[:, :, :2], cos.unsqueeze(1), sin.unsqueeze(1))  # (B, L, 2, heads, C)
         q, k = (part.transpose(1, 2) for part in qk.unbind(2))  # (B, heads, L, C)
-        v = qkv[:, :, 2].transpose(1, 2)
-        cut = self.global_heads
+        return q, k, qkv[:, :, 2].transpose(1, 2)
+
+    def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        q, k, v = self.projected(h, cos, sin)
+        length, cut = h.shape[1], self.global_heads
         if self.local_heads == 0 or length <= self.window + 1:  # the window covers everything
-            heads = F.scaled_dot_product_attention(q, k, v)
+            heads = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
         else:
             near = window_mask(length, self.window, h.device)
             local = F.scaled_dot_product_attention(q[:, cut:], k[:, cut:], v[:, cut:], attn_mask=near)
             heads = local
             if cut:
                 heads = torch.cat([F.scaled_dot_product_attention(q[:, :cut], k[:, :cut], v[:, :cut]), local], dim=1)
-        return self.out(heads.transpose(1, 2).reshape(batch, length, width))
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def step(
+        self, h: Tensor, cos: Tensor, sin: Tensor, cache: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One position (B, 1, C) at the angles of its place; the cache holds keys and values of those before."""
+        q, k, v = self.projected(h, cos, sin)
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+        heads = F.scaled_dot_product_attention(q, k, v)
+        return self.out(heads.transpose(1, 2).flatten(2)), (k, v)
 
 
 def window_mask(length: int, window: int, device: torch.device) -> Tensor:
@@ -46,15 +66,27 @@ def window_mask(length: int, window: int, device: torch.device) -> Tensor:
 class DepthwiseConv(nn.Module):
     """One filter per channel along the sequence: (B, L, C) -> (B, L, C)."""
 
-    def __init__(self, width: int, kernel: int):
+    def __init__(self, width: int, kernel: int, *, is_causal: bool = False):
         super().__init__()
-        self.kernel = kernel
+        self.kernel, self.is_causal = kernel, is_causal
         self.weight = nn.Parameter(torch.randn(width, 1, 1, kernel) / math.sqrt(kernel))
 
     def forward(self, h: Tensor) -> Tensor:
         # conv2d on (B, C, 1, L) runs twice as fast on a CPU as conv1d; the transpose is only a view.
-        mixed = F.conv2d(h.transpose(1, 2).unsqueeze(2), self.weight, padding=(0, self.kernel // 2), groups=h.shape[-1])
+        turned = h.transpose(1, 2).unsqueeze(2)
+        if self.is_causal:
+            mixed = F.conv2d(F.pad(turned, (self.kernel - 1, 0)), self.weight, groups=h.shape[-1])
+        else:
+            mixed = F.conv2d(turned, self.weight, padding=(0, self.kernel // 2), groups=h.shape[-1])
         return mixed.squeeze(2).transpose(1, 2)
+
+    def step(self, h: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor]:
+        """One position (B, 1, C); the cache holds the kernel - 1 before it."""
+        if cache is None:
+            cache = h.new_zeros(len(h), self.kernel - 1, h.shape[-1])
+        seen = torch.cat([cache, h], dim=1)  # (B, kernel, C)
+        mixed = (seen * self.weight[:, 0, 0].T).sum(dim=1, keepdim=True)
+        return mixed, seen[:, 1:]
 
 
 class Block(nn.Module):

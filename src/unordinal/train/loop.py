@@ -89,6 +89,8 @@ class Loop:
         self.num_parts = parts_of_batch(config, math.prod(model.event_shape), device.type)
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
+        first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
+        self.model.initialise(first.to(device))
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = AveragedModel(self.model, multi_avg_fn=averaging(optim.ema))
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data

@@ -1,0 +1,1 @@
+"""Flows: bijections with their log-determinants, and densities made of them. Channels last everywhere."""

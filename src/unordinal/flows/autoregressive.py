@@ -1,0 +1,60 @@
+"""A flow that is autoregressive over time and, inside a position, over channels."""
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from unordinal.flows.bijection import Bijection
+from unordinal.flows.elementwise import ElementwiseMap
+from unordinal.numerics import sum_except_batch
+
+
+class CausalNet(Protocol):
+    """A network whose features at a position depend on earlier positions only, in whole or step by step."""
+
+    def __call__(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
+        """Features of every position: (B, L, C) -> (B, L, W)."""
+
+    def init_state(self, batch: int) -> Any:
+        """The state before the first position."""
+
+    def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
+        """Features (B, W) of the next position, given the one before it (B, C), None at the first; and the state."""
+
+
+class Autoregressive(Bijection):
+    """Each number through a map set by all earlier positions and by the earlier channels of its own.
+
+    `net` is a CausalNet, `head` turns its features and the position's own channels into the map's parameters
+    (nets/channels.py). `forward` is one pass; `inverse` makes one network step per position and one small step per
+    channel: O(L), where a whole pass per position and channel would be O(L^2 C).
+    """
+
+    def __init__(self, net: nn.Module, head: nn.Module, map_: ElementwiseMap, *, num_channels: int):
+        super().__init__()
+        self.net, self.head, self.map, self.num_channels = net, head, map_, num_channels
+        self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
+
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        parameters = self.head(self.net(v, cond), v) + self.start  # (B, L, C, P)
+        z, log_slope = self.map.forward(v, parameters)
+        return z, sum_except_batch(log_slope)
+
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        net: Any = self.net
+        head: Any = self.head
+        state, before = net.init_state(len(z)), None
+        positions, total = [], z.new_zeros(len(z))
+        for place in range(z.shape[1]):
+            features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
+            hidden = head.prepare(features)
+            channels: list[Tensor] = []
+            for channel in range(self.num_channels):
+                parameters = head.step(hidden, channels, channel) + self.start[channel]  # (B, P)
+                v, log_slope = self.map.inverse(z[:, place, channel], parameters)
+                channels.append(v)
+                total = total + log_slope
+            before = torch.stack(channels, dim=-1)  # (B, C)
+            positions.append(before)
+        return torch.stack(positions, dim=1), total

@@ -1,0 +1,49 @@
+"""What a probabilistic inverse knows of x, and the small networks that read it."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unordinal.nets.transformer import DepthwiseConv
+
+
+class ClassContext(nn.Module):
+    """Features of each position's class and, with `num_blocks`, of its neighbours: (B, L) -> (B, L, width)."""
+
+    KERNEL = 5  # of the convolutions over neighbours
+
+    def __init__(self, num_classes: int, *, width: int, num_blocks: int = 0):
+        super().__init__()
+        if width < 1 or num_blocks < 0:
+            raise ValueError(f"the context needs width >= 1 and num_blocks >= 0, got {width} and {num_blocks}")
+        self.out_channels = width
+        self.embed = nn.Embedding(num_classes, width)
+        self.convs = nn.ModuleList(DepthwiseConv(width, self.KERNEL) for _ in range(num_blocks))
+        self.mlps = nn.ModuleList(Mlp(width, width, width=2 * width) for _ in range(num_blocks))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.embed(x)
+        for conv, mlp in zip(self.convs, self.mlps, strict=True):
+            h = h + mlp(conv(F.layer_norm(h, h.shape[-1:])))
+        return h
+
+
+class Mlp(nn.Module):
+    """One hidden layer at each position: (..., in) -> (..., out); the output starts at zero."""
+
+    def __init__(self, in_channels: int, out_channels: int, *, width: int):
+        super().__init__()
+        self.hidden = nn.Linear(in_channels, width)
+        self.out = nn.Linear(width, out_channels)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self.out(F.silu(self.hidden(h)))
+
+
+def zero_linear(in_channels: int, out_channels: int) -> nn.Linear:
+    """A linear layer whose output starts at zero."""
+    layer = nn.Linear(in_channels, out_channels)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,85 @@
+"""Products: a class as digits in a smaller base, each with a surjection of its own."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from unordinal.flows.density import Density
+from unordinal.numerics import sum_except_batch
+from unordinal.surjections.surjection import Surjection
+
+
+def num_digits(num_classes: int, base: int) -> int:
+    """The smallest d with base^d >= num_classes, in integers (floats get 125 in base 5 wrong).
+
+    >>> [num_digits(27, base) for base in (2, 3, 6, 27)], num_digits(125, 5)
+    ([5, 3, 2, 1], 3)
+    """
+    if not 2 <= base <= num_classes:
+        raise ValueError(f"the base must be between 2 and the number of classes, {num_classes}; got {base}")
+    digits = 1
+    while base**digits < num_classes:
+        digits += 1
+    return digits
+
+
+def to_digits(x: Tensor, base: int, digits: int) -> Tensor:
+    """Digits of classes, most significant first: (...) -> (..., d)."""
+    place = base ** torch.arange(digits - 1, -1, -1, device=x.device)
+    return x.unsqueeze(-1).div(place, rounding_mode="floor") % base
+
+
+def from_digits(digits: Tensor, base: int) -> Tensor:
+    """The classes digits stand for: (..., d) -> (...)."""
+    place = base ** torch.arange(digits.shape[-1] - 1, -1, -1, device=digits.device)
+    return (digits * place).sum(dim=-1)
+
+
+class CartesianProduct(Surjection):
+    """Base-M digits of x, each through a surjection of its own over M classes (section on Cartesian products).
+
+    `make` builds the surjection of one digit. A digit that is invalid makes its class invalid.
+    """
+
+    def __init__(self, num_classes: int, base: int, make: Callable[[int], Surjection]):
+        digits = num_digits(num_classes, base)
+        inner = [make(base) for _ in range(digits)]
+        has_invalid = base**digits > num_classes or any(s.has_invalid for s in inner)
+        super().__init__(num_classes, sum(s.num_channels for s in inner), has_invalid=has_invalid)
+        self.base, self.digits = base, nn.ModuleList(inner)
+
+    def inner(self) -> list[Surjection]:
+        return [s for s in self.digits if isinstance(s, Surjection)]
+
+    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        digits = to_digits(x, self.base, len(self.digits)).unbind(-1)
+        lifted = [s.lift(digit, context) for s, digit in zip(self.inner(), digits, strict=True)]
+        return torch.cat([v for v, _ in lifted], dim=-1), torch.stack([log_q for _, log_q in lifted]).sum(dim=0)
+
+    def quantize(self, v: Tensor) -> Tensor:
+        parts = v.split([s.num_channels for s in self.inner()], dim=-1)
+        digits = torch.stack([s.quantize(part) for s, part in zip(self.inner(), parts, strict=True)], dim=-1)
+        x = from_digits(digits, self.base)
+        is_bad = (digits >= self.base).any(dim=-1)  # it would carry over into the next digit
+        return torch.where(is_bad, self.num_classes, x)
+
+
+class BinaryProduct(Surjection):
+    """Bits of x, each as the sign of one real number: v = (2b - 1) softplus(u), generation v > 0."""
+
+    def __init__(self, num_classes: int, noise: Density):
+        bits = num_digits(num_classes, 2)
+        super().__init__(num_classes, bits, has_invalid=2**bits > num_classes)
+        self.noise = noise
+
+    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        bits = to_digits(x, 2, self.num_channels)
+        u, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        size = -logsigmoid(-u)  # softplus
+        size = size.clamp(min=torch.finfo(u.dtype).tiny)  # an underflow to 0 would lose its sign
+        return (2 * bits - 1) * size, log_q - sum_except_batch(logsigmoid(u))
+
+    def quantize(self, v: Tensor) -> Tensor:
+        return from_digits((v > 0).long(), 2)
