@@ -35,6 +35,7 @@ class Autoregressive(Bijection):
         super().__init__()
         self.net, self.head, self.map, self.num_channels = net, head, map_, num_channels
         self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
+        self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         parameters = self.head(self.net(v, cond), v) + self.start  # (B, L, C, P)
@@ -45,16 +46,16 @@ class Autoregressive(Bijection):
         net: Any = self.net
         head: Any = self.head
         state, before = net.init_state(len(z)), None
+        assert z.shape[-1] == self.num_channels
         positions, total = [], z.new_zeros(len(z))
         for place in range(z.shape[1]):
             features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
             hidden = head.prepare(features)
-            channels: list[Tensor] = []
+            before = z.new_zeros(len(z), self.num_channels)  # (B, C), filled channel by channel
             for channel in range(self.num_channels):
-                parameters = head.step(hidden, channels, channel) + self.start[channel]  # (B, P)
+                parameters = head.step(hidden, before, channel) + self.start[channel]  # (B, P)
                 v, log_slope = self.map.inverse(z[:, place, channel], parameters)
-                channels.append(v)
+                before = before.index_copy(1, self.index[channel], v.unsqueeze(1))
                 total = total + log_slope
-            before = torch.stack(channels, dim=-1)  # (B, C)
             positions.append(before)
         return torch.stack(positions, dim=1), total

@@ -129,17 +129,20 @@ class DiagonalNormal(Density):
 
 
 class ConditionalNormal(Density):
-    """Independent normals whose mean and log-scale a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C)."""
+    """Independent normals whose mean and log-scale a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C).
 
-    def __init__(self, net: nn.Module):
+    `mean` and `log_scale` are added to what it says: where a network whose output starts at zero begins.
+    """
+
+    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__()
-        self.net = net
+        self.net, self.mean, self.log_scale = net, mean, log_scale
 
     def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
         if cond is None:
             raise ValueError("a conditional normal needs its condition")
         mean, log_scale = self.net(cond).chunk(2, dim=-1)
-        return mean, log_scale
+        return mean + self.mean, log_scale + self.log_scale
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         return normal_log_prob(v, *self.parameters_of(cond))

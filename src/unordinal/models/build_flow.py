@@ -6,6 +6,7 @@ from torch import nn
 
 from unordinal.config import ArgmaxFlowConfig, SurjectionName
 from unordinal.data.spec import DataSpec
+from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
@@ -54,9 +55,12 @@ def build_surjection(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
     return CartesianProduct(num_classes, config.base, lambda base: make(config, base))
 
 
-def learned_noise(config: ArgmaxFlowConfig, num_channels: int) -> Density:
+def learned_noise(
+    config: ArgmaxFlowConfig, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0
+) -> Density:
     """q(u | context): a diagonal normal, with coupling layers behind it where asked."""
-    base = ConditionalNormal(zero_linear(config.context_width, 2 * num_channels))
+    net = zero_linear(config.context_width, 2 * num_channels)
+    base = ConditionalNormal(net, mean=mean, log_scale=log_scale)
     if config.noise_flows == 0:
         return base
     if num_channels < 2:
@@ -70,7 +74,9 @@ def learned_noise(config: ArgmaxFlowConfig, num_channels: int) -> Density:
 
 
 def binary(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
-    return BinaryProduct(num_classes, learned_noise(config, num_digits(num_classes, 2)))
+    # away from the boundary at first, so that the density model can tell the bits from the first step on
+    noise = learned_noise(config, num_digits(num_classes, 2), mean=2.0, log_scale=-0.7)
+    return BinaryProduct(num_classes, noise)
 
 
 def softplus(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
@@ -109,6 +115,11 @@ SURJECTIONS: dict[SurjectionName, Callable[[ArgmaxFlowConfig, int], Surjection]]
 }
 
 
+def front(config: ArgmaxFlowConfig, num_channels: int) -> list[Bijection]:
+    """What brings v to zero mean and unit scale before anything else; bits start there by themselves."""
+    return [] if config.surjection == "binary" else [ActNorm(num_channels)]
+
+
 def autoregressive(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:
     """One autoregressive layer of logistic mixtures: p(v) is a product of mixtures of logistics."""
     map_ = LogisticMixture(config.num_mixtures)
@@ -125,16 +136,15 @@ def autoregressive(config: ArgmaxFlowConfig, length: int, num_channels: int) -> 
             dropout=config.dropout,
         )
     head = ChannelNet(config.width, num_channels, map_.num_parameters, width=config.channel_width)
-    return Flow(
-        Autoregressive(net, head, map_, num_channels=num_channels), StandardLogistic((length, num_channels))
-    )
+    layers = [*front(config, num_channels), Autoregressive(net, head, map_, num_channels=num_channels)]
+    return Flow(Chain(layers), StandardLogistic((length, num_channels)))
 
 
 def coupling(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:
     """`num_flows` times an invertible 1x1 and a mixture coupling, down to a standard normal."""
     map_ = LogisticMixture(config.num_mixtures)
     fixed = split_of(num_channels)
-    layers: list[Bijection] = []
+    layers = front(config, num_channels)
     for _ in range(config.num_flows):
         out = (num_channels - fixed) * map_.num_parameters
         net: nn.Module

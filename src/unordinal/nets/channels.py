@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.sharp import SharpFeatures
+
 
 class ChannelNet(nn.Module):
     """One hidden layer per channel, of the position's features and of the channels before: -> (B, L, C, P).
@@ -17,14 +19,16 @@ class ChannelNet(nn.Module):
             raise ValueError(f"the channel network needs width >= 1, got {width}")
         self.num_channels, self.width = num_channels, width
         self.features = nn.Linear(in_channels, num_channels * width)
-        self.before = nn.Parameter(torch.randn(num_channels, num_channels, width) / num_channels**0.5)  # from, to, m
+        self.look = SharpFeatures(num_channels)
+        self.before = nn.Parameter(torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5)  # from, to, m
         order = torch.arange(num_channels)
-        self.register_buffer("is_before", (order.unsqueeze(1) < order).unsqueeze(-1), persistent=False)  # (C, C, 1)
+        is_before = order.repeat(2).unsqueeze(1) < order  # (2 C, C): both features of a channel
+        self.register_buffer("is_before", is_before.unsqueeze(-1), persistent=False)
         self.out = nn.Parameter(torch.zeros(num_channels, width, out_channels))
 
     def forward(self, h: Tensor, v: Tensor) -> Tensor:
-        weight = (self.before * self.is_before).flatten(1)  # (C, C m)
-        hidden = self.features(h) + v @ weight  # (B, L, C m)
+        weight = (self.before * self.is_before).flatten(1)  # (2 C, C m)
+        hidden = self.features(h) + self.look(v) @ weight  # (B, L, C m)
         hidden = F.relu(hidden).square().unflatten(-1, (self.num_channels, self.width))
         return torch.einsum("...cm,cmp->...cp", hidden, self.out)
 
@@ -32,9 +36,7 @@ class ChannelNet(nn.Module):
         """What all channels of a position share: (B, W) -> (B, C, m)."""
         return self.features(h).unflatten(-1, (self.num_channels, self.width))
 
-    def step(self, prepared: Tensor, before: list[Tensor], channel: int) -> Tensor:
-        """The parameters of one channel, given those before it, each (B,): (B, P)."""
-        hidden = prepared[:, channel]
-        if before:
-            hidden = hidden + torch.stack(before, dim=-1) @ self.before[:channel, channel]
+    def step(self, prepared: Tensor, v: Tensor, channel: int) -> Tensor:
+        """The parameters of one channel, given v (B, C) of which only the channels before it are read: (B, P)."""
+        hidden = prepared[:, channel] + self.look(v) @ (self.before[:, channel] * self.is_before[:, channel])
         return F.relu(hidden).square() @ self.out[channel]

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.sharp import SharpFeatures
+
 State = list[tuple[Tensor, Tensor]]  # hidden and cell of each layer
 
 
@@ -23,13 +25,14 @@ class CausalLSTM(nn.Module):
         super().__init__()
         check_sizes(width, num_layers, dropout)
         self.out_channels = width
-        self.first = nn.Parameter(torch.zeros(in_channels))  # stands before the first position
+        self.look = SharpFeatures(in_channels)
+        self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # stands before the first position
         self.dropout = nn.Dropout(dropout)
-        self.lstm = nn.LSTM(in_channels + cond_channels, width, num_layers, batch_first=True)
+        self.lstm = nn.LSTM(self.look.out_channels + cond_channels, width, num_layers, batch_first=True)
         remember(self.lstm)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        before = torch.cat([self.first.expand(len(v), 1, -1), v[:, :-1]], dim=1)
+        before = torch.cat([self.first.expand(len(v), 1, -1), self.look(v[:, :-1])], dim=1)
         h = self.dropout(before)
         h, _ = self.lstm(h if cond is None else torch.cat([h, cond], dim=-1))
         return h
@@ -40,7 +43,7 @@ class CausalLSTM(nn.Module):
 
     def step(self, v_before: Tensor | None, state: State, cond: Tensor | None = None) -> tuple[Tensor, State]:
         """One position on; the cell is written out, since `nn.LSTM` prepares its weights anew at every call."""
-        h = self.first.expand(len(state[0][0]), -1) if v_before is None else v_before
+        h = self.first.expand(len(state[0][0]), -1) if v_before is None else self.look(v_before)
         h = self.dropout(h)
         if cond is not None:
             h = torch.cat([h, cond], dim=-1)
@@ -61,15 +64,16 @@ class BiLSTM(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, *, width: int, num_layers: int = 1, dropout: float = 0.0):
         super().__init__()
         check_sizes(width, num_layers, dropout)
+        self.look = SharpFeatures(in_channels)
         self.dropout = nn.Dropout(dropout)
-        self.lstm = nn.LSTM(in_channels, width, num_layers, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True, bidirectional=True)
         remember(self.lstm)
         self.out = nn.Linear(2 * width, out_channels)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
     def forward(self, v: Tensor) -> Tensor:
-        h, _ = self.lstm(self.dropout(v))
+        h, _ = self.lstm(self.dropout(self.look(v)))
         return self.out(h)
 
 

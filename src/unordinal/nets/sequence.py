@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
+from unordinal.nets.sharp import SharpFeatures
 from unordinal.nets.transformer import Attention, DepthwiseConv
 
 
@@ -70,15 +71,16 @@ class SequenceTransformer(nn.Module):
     ):
         super().__init__()
         self.head_channels = width // num_heads
+        self.look = SharpFeatures(in_channels)
         self.dropout = nn.Dropout(dropout)
-        self.embed = nn.Linear(in_channels, width)
+        self.embed = nn.Linear(self.look.out_channels, width)
         self.blocks = blocks_of(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
         self.out = nn.Linear(width, out_channels)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
     def forward(self, v: Tensor) -> Tensor:
-        h = self.embed(self.dropout(v))
+        h = self.embed(self.dropout(self.look(v)))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
             h = block(h, cos, sin)
@@ -106,13 +108,14 @@ class CausalTransformer(nn.Module):
     ):
         super().__init__()
         self.out_channels, self.head_channels = width, width // num_heads
-        self.first = nn.Parameter(torch.zeros(in_channels))  # stands before the first position
+        self.look = SharpFeatures(in_channels)
+        self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # stands before the first position
         self.dropout = nn.Dropout(dropout)
-        self.embed = nn.Linear(in_channels + cond_channels, width)
+        self.embed = nn.Linear(self.look.out_channels + cond_channels, width)
         self.blocks = blocks_of(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        before = self.dropout(torch.cat([self.first.expand(len(v), 1, -1), v[:, :-1]], dim=1))
+        before = self.dropout(torch.cat([self.first.expand(len(v), 1, -1), self.look(v[:, :-1])], dim=1))
         h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
@@ -124,7 +127,7 @@ class CausalTransformer(nn.Module):
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
         """One position on, from the keys and values of those before."""
-        before = self.dropout(self.first.expand(state["batch"], -1) if v_before is None else v_before)
+        before = self.dropout(self.first.expand(state["batch"], -1) if v_before is None else self.look(v_before))
         h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1)).unsqueeze(1)  # (B, 1, W)
         place = torch.tensor([state["place"]], device=h.device)
         cos, sin = (a.to(h.dtype) for a in rotary_angles_at(place, self.head_channels))
