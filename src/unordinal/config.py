@@ -15,7 +15,7 @@ class DataConfig:
     """Which data, and how they are cut."""
 
     name: str
-    """docs, text8, enwik8, text:PATH or array:PATH."""
+    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH."""
     alphabet: Alphabet | None = None
     """How text becomes classes: text8 is a-z and space, chars is whatever the file holds, bytes is all 256."""
     split: str | None = None

@@ -37,6 +37,11 @@ class CategoricalModel(nn.Module, ABC):
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
         """Draw from the model: (N, *D) classes."""
 
+    @property
+    def has_invalid(self) -> bool:
+        """Whether samples may hold numbers >= num_classes, codes that mean no class."""
+        return False
+
     def log_weight(self, x: Tensor) -> Tensor:
         """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
         raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from unordinal.config import MultinomialConfig
 from unordinal.presets import PRESETS, SIZES, preset
 
 
@@ -14,6 +15,7 @@ def test_multinomial_is_as_published(name: str, num_steps: int, window: int, alp
     assert config.size == "paper"
     assert (config.data.name, config.data.alphabet, config.data.length) == (name.partition("/")[0], alphabet, length)
     model = config.model
+    assert isinstance(model, MultinomialConfig)
     assert (model.num_steps, model.num_blocks, model.width) == (num_steps, 12, 512)
     assert (model.global_heads, model.local_heads, model.window, model.conv) == (8, 8, window, 0)
     assert (model.schedule, model.times, model.output) == ("cosine", "importance", "leave-one-out")
@@ -28,7 +30,8 @@ def test_smaller_sizes_keep_the_model_they_bound(name: str) -> None:
     for size in SIZES[:2]:
         config = preset(name, size)
         assert (config.preset, config.size, config.data) == (name, size, paper.data)
-        assert (config.model.num_steps, config.model.schedule) == (paper.model.num_steps, paper.model.schedule)
+        for part in ("num_steps", "schedule", "flow", "surjection", "net", "base"):
+            assert getattr(config.model, part, None) == getattr(paper.model, part, None)
         assert config.model.width < paper.model.width
     assert preset(name, "tiny").train.minutes == 2
     assert preset(name, "small").train.minutes == 60

@@ -16,7 +16,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
         "bits per dimension of a run, with standard error: unordinal evaluate RUN --split test",
         evaluate.main,
     ),
-    "sample": ("draw from a run: unordinal sample RUN --num 4 --steps 100", sample.main),
+    "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
     "presets": ("list the presets and their sizes", catalogue.presets_main),
     "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),
 }
@@ -77,7 +77,7 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        expected = type(error).__name__ == "TrainingDivergedError"
+        expected = type(error).__name__ in ("TrainingDivergedError", "InvalidSamplesError")
         return complain(str(error) if expected else f"{type(error).__name__}: {error} (--debug shows where)", 1)
 
 

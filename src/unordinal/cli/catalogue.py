@@ -45,18 +45,21 @@ def num_parameters(config: RunConfig) -> int:
     from unordinal.data.spec import DataSpec
     from unordinal.models import build_model
 
-    assert config.data.alphabet
-    assert config.data.length
-    classes = {"text8": 27, "bytes": 256}[config.data.alphabet]
+    if config.data.name == "eight-gaussians":
+        spec = DataSpec(config.data.name, 91, (2,))
+    else:
+        assert config.data.alphabet
+        assert config.data.length
+        spec = DataSpec(config.data.name, {"text8": 27, "bytes": 256}[config.data.alphabet], (config.data.length,))
     with torch.device("meta"):
-        model = build_model(config.model, DataSpec(config.data.name, classes, (config.data.length,)))
+        model = build_model(config.model, spec)
     return sum(p.numel() for p in model.parameters())
 
 
 @dataclass(frozen=True)
 class DataArgs:
     name: tyro.conf.Positional[str | None] = None
-    """docs, text8, enwik8, text:PATH or array:PATH; without it, the data sets are listed."""
+    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH; without it, the data sets are listed."""
     alphabet: Alphabet | None = None
     """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, chars for text:PATH."""
     data_split: str | None = None
@@ -86,7 +89,7 @@ def data_main(argv: list[str]) -> int:
             print_json({"data": {entry.usage: entry.description for entry in DATASETS.values()}})
         else:
             for entry in DATASETS.values():
-                print(f"{entry.usage:<11} {entry.description}")
+                print(f"{entry.usage:<15} {entry.description}")
         return 0
     alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
     length = 320 if args.length is None and args.name == "enwik8" else args.length

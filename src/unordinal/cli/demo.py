@@ -130,9 +130,10 @@ def write_report(
     from unordinal.evaluate.report import Report, chain_png
 
     count: Any = f"{sum(p.numel() for p in run.model.parameters()):,}"
+    num_steps = getattr(run.model, "num_steps", 0)
     page = Report("Multinomial diffusion on Python's docstrings")
     page.paragraph(
-        f"A Transformer of {count} parameters learned to undo {run.config.model.num_steps} steps of noise on the "
+        f"A Transformer of {count} parameters learned to undo {num_steps} steps of noise on the "
         f"docstrings of Python's standard library, {run.config.train.minutes:g} minutes long."
     )
     page.heading("Text out of noise")

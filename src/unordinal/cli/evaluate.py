@@ -2,38 +2,54 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, unit_of
 from unordinal.cli.console import print_json, progress, say
 
+if TYPE_CHECKING:
+    from unordinal.data.splits import Data
+    from unordinal.evaluate.likelihood import Score
+    from unordinal.train.run import Run
+
+NUM_PLOTTED = 20_000  # samples in a picture of probabilities
+
 EXAMPLE = """Score a run: bits per dimension of a split, with its standard error.
 
-Example: unordinal evaluate runs/text8-multinomial-tiny --split test --repeats 4 --json"""
+Example: unordinal evaluate runs/text8-multinomial-tiny --split test --repeats 4 --json
+Example: unordinal evaluate runs/text8-argmax-ar-tiny --bound iwbo --k 1000 --num-examples 16"""
 
 
 @dataclass(frozen=True)
 class EvaluateArgs:
     run: tyro.conf.Positional[Path]
     """Folder that `unordinal train` made."""
-    split: Literal["train", "val", "test"] = "test"
-    """Which part of the data."""
+    split: Literal["train", "val", "test", "exact"] = "test"
+    """Which part of the data; exact is every x weighted by its probability, for data whose probabilities are known."""
+    bound: Literal["elbo", "iwbo"] = "elbo"
+    """The evidence lower bound, or the tighter importance-weighted one of --k draws (not for every model)."""
+    k: int = 1000
+    """Importance samples per example, with --bound iwbo; memory does not grow with it."""
     data: str | None = None
     """Other data than the run's own, encoded with its vocabulary."""
     data_split: str | None = None
     """Split of --data; default the data set's own, or 0.9,0.05,0.05."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
-    repeats: int = 1
-    """Times (or, with --times all, draws of x_t) per example."""
+    repeats: int | None = None
+    """Draws of the bound per example (diffusion: times, or with --times all draws of x_t); default 1, 16 for exact."""
     num_examples: int | None = None
     """Score only the first N examples; default the whole split."""
     batch_size: int = 32
     """Examples per network call."""
     per_example: Path | None = None
     """Write each example's bits per dimension to this CSV file."""
+    plot: Path | None = None
+    """Write a picture to this PNG file: exact probabilities beside the model's, or how the examples' bits spread."""
+    invalid_samples: int = 64
+    """Samples from which to estimate a flow's mass on codes that mean no class; 0 for none."""
     seed: int = 0
     """Seed of the draws."""
     machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
@@ -45,40 +61,109 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         EvaluateArgs, args=argv, prog="unordinal evaluate", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.api import data_of, score
+    from unordinal.api import data_of
     from unordinal.data.storage import replacing
+    from unordinal.evaluate.exact import EXACT, entropy
+    from unordinal.evaluate.invalid import invalid_mass
     from unordinal.train.run import load
+
+    check_arguments(args)
+    run = load(args.run, device=chosen_device(args.machine))
+    data = data_of(run, args.data, progress, split=args.data_split)
+    for note in data.notes:
+        say(f"Note: {note}.")
+    result = scored(run, data, args)
+    values = {**result.to_dict(), "run": str(args.run), "data": data.spec.name, "seed": args.seed}
+    values["unit"] = unit = unit_of(run.spec)
+    print(str(result).replace("bits per dimension", unit))
+    if data.pmf is not None:
+        values["entropy_nats"] = entropy(data.pmf)
+        print(f"{result.nats_per_example:.4f} nats per example; the exact entropy is {entropy(data.pmf):.4f}")
+    unscored = 0 if args.split == EXACT else data.split(args.split).num_unscored
+    if unscored and args.num_examples is None:
+        say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
+    if run.model.has_invalid and args.invalid_samples:
+        invalid = invalid_mass(
+            run.model, args.invalid_samples, batch_size=args.batch_size, seed=args.seed, progress=progress
+        )
+        values["invalid"] = invalid.to_dict()
+        print(invalid)
+    if args.per_example:
+        rows = "".join(f"{i},{bits:.6f}\n" for i, bits in enumerate(result.per_example))
+        with replacing(args.per_example) as file:
+            file.write(f"example,bits_per_dim\n{rows}".encode())
+    if args.plot:
+        write_plot(args.plot, run, data, result, unit, args.seed)
+        say(f"Picture written to {args.plot}")
+    if args.json:
+        print_json(values)
+    return 0
+
+
+def check_arguments(args: EvaluateArgs) -> None:
+    """Complain before any work."""
+    from unordinal.evaluate.likelihood import check_bound
 
     if args.batch_size < 1:
         raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
     if args.data_split is not None and args.data is None:
         raise ValueError("--data-split goes with --data; a run's own data keep the split they were trained with")
-    check_output(args.per_example)
+    if args.invalid_samples < 0 or args.invalid_samples == 1:
+        raise ValueError(f"--invalid-samples must be 0 or at least 2, got {args.invalid_samples}")
+    if args.repeats is not None and args.repeats < 1:
+        raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
+    check_bound(args.bound, args.k)
+    for path in (args.per_example, args.plot):
+        check_output(path)
     check_seed(args.seed)
-    run = load(args.run, device=chosen_device(args.machine))
-    data = data_of(run, args.data, progress, split=args.data_split)
-    for note in data.notes:
-        say(f"Note: {note}.")
-    result = score(
+
+
+def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
+    """The bound that was asked for, on the split that was asked for."""
+    from unordinal.api import score
+    from unordinal.evaluate.exact import DRAWS, EXACT, score_pmf
+
+    if args.split == EXACT and data.pmf is None:
+        raise ValueError(f"the probabilities of {data.spec.name} are not known; use --split train, val or test")
+    if args.split == EXACT:
+        assert data.pmf is not None
+        return score_pmf(
+            run.model,
+            data.pmf,
+            bound=args.bound,
+            k=args.k,
+            repeats=args.repeats or DRAWS,
+            seed=args.seed,
+            progress=progress,
+        )
+    return score(
         run,
         data,
         split=args.split,
+        bound=args.bound,
+        k=args.k,
         times=args.times,
-        repeats=args.repeats,
+        repeats=args.repeats or 1,
         num_examples=args.num_examples,
         batch_size=args.batch_size,
         seed=args.seed,
         progress=progress,
     )
-    unit = unit_of(run.spec)
-    print(str(result).replace("bits per dimension", unit))
-    unscored = data.split(args.split).num_unscored
-    if unscored and args.num_examples is None:
-        say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
-    if args.per_example:
-        rows = "".join(f"{i},{bits:.6f}\n" for i, bits in enumerate(result.per_example))
-        with replacing(args.per_example) as file:
-            file.write(f"example,bits_per_dim\n{rows}".encode())
-    if args.json:
-        print_json({**result.to_dict(), "unit": unit, "run": str(args.run), "data": data.spec.name, "seed": args.seed})
-    return 0
+
+
+def write_plot(path: Path, run: "Run", data: "Data", result: "Score", unit: str, seed: int) -> None:
+    """The picture of `--plot`."""
+    import torch
+
+    from unordinal.data.storage import replacing
+    from unordinal.evaluate.exact import EXACT
+    from unordinal.evaluate.report import plot_pmf, plot_spread
+
+    with replacing(path) as file:
+        if result.split == EXACT and data.pmf is not None and data.pmf.ndim == 2:
+            generator = torch.Generator(next(run.model.parameters()).device).manual_seed(seed)
+            with progress("Sampling", None):
+                samples = run.model.sample(NUM_PLOTTED, generator=generator).cpu()
+            plot_pmf(data.pmf, result, samples, file)
+        else:
+            plot_spread(result, unit, file)

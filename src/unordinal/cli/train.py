@@ -3,16 +3,26 @@
 import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, unit_of
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
-from unordinal.config import Alphabet, ModelConfig, OptimConfig, RunConfig, Size, TrainConfig, differences
+from unordinal.config import (
+    Alphabet,
+    ArgmaxFlowConfig,
+    ModelConfig,
+    OptimConfig,
+    RunConfig,
+    Size,
+    TrainConfig,
+    differences,
+)
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
+    from unordinal.model import CategoricalModel
 
 EXAMPLE = """Train a preset and leave a run folder.
 
@@ -24,7 +34,7 @@ PRESET and --size."""
 ADVICE = "the same command with --resume goes on"
 
 
-M = TypeVar("M", bound=ModelConfig)  # type: ignore[misc]
+M = TypeVar("M", bound=ModelConfig)
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class TrainArgs(Generic[M]):
     size: Size
     """paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
     data: str
-    """docs, text8, enwik8, text:PATH or array:PATH; `unordinal data` lists them."""
+    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH; `unordinal data` lists them."""
     data_split: str | None
     """TRAIN,VAL,TEST as fractions or counts; default the data set's own, or 0.9,0.05,0.05."""
     alphabet: Alphabet | None
@@ -82,8 +92,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         optim=base.optim,
         machine=MachineArgs(),
     )
-    args = tyro.cli(
-        TrainArgs[type(base.model)],  # type: ignore[misc]
+    kind: Any = TrainArgs[type(base.model)]  # type: ignore[misc]
+    args: TrainArgs[ModelConfig] = tyro.cli(
+        kind,
         args=argv,
         default=defaults,
         prog="unordinal train",
@@ -160,6 +171,9 @@ def train_run(
         f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: "
         f"{data.spec.num_classes} classes, {symbols}."
     )
+    inverse = described(config, model)
+    if inverse:
+        say(inverse["text"])
     say(f"Run folder: {path}")
     reporter = TrainingReporter(unit)
     try:
@@ -183,8 +197,29 @@ def train_run(
         }
         values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
         values |= {"peak_memory_mb": peak_memory_megabytes()}
+        values |= {name: value for name, value in inverse.items() if name != "text"}
         print_json({**values, "interrupted": result.interrupted_by.name if result.interrupted_by else None})
     return 128 + result.interrupted_by if result.interrupted_by else 0
+
+
+def described(config: RunConfig, model: "CategoricalModel") -> dict[str, Any]:
+    """Surjection, base and parameter counts of an argmax flow, for people (`text`) and for scripts."""
+    from unordinal.models.argmax_flow import ArgmaxFlow
+    from unordinal.surjections.cartesian import CartesianProduct
+
+    if not isinstance(config.model, ArgmaxFlowConfig) or not isinstance(model, ArgmaxFlow):
+        return {}
+    surjection = model.surjection
+    base = surjection.base if isinstance(surjection, CartesianProduct) else model.num_classes
+    base = 2 if config.model.surjection == "binary" else base
+    density = sum(p.numel() for p in model.density.parameters())
+    inverse = sum(p.numel() for p in model.parameters()) - density
+    text = (
+        f"Surjection {config.model.surjection}, base {base}: {surjection.num_channels} reals per symbol; "
+        f"{density:,} parameters in p(v), {inverse:,} in q(v | x)."
+    )
+    counts = {"density_parameters": density, "inverse_parameters": inverse}
+    return {"text": text, "surjection": config.model.surjection, "base": base, **counts}
 
 
 def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:

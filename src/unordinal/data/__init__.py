@@ -15,6 +15,7 @@ from unordinal.data.download import load_archive
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, Split
 from unordinal.data.text import TextFile, load_text
+from unordinal.data.toy import load_eight_gaussians
 from unordinal.progress import Progress, silent
 
 __all__ = ["DATASETS", "Data", "DataSpec", "Split", "Vocabulary", "data_from_array", "load_data", "resolved_name"]
@@ -44,6 +45,11 @@ DATASETS: dict[str, Dataset] = {
         "enwik8",
         "100 million bytes of Wikipedia (downloaded once, 36 MB)",
         lambda _argument, config, vocabulary, progress: load_archive("enwik8", config, vocabulary, progress),
+    ),
+    "eight-gaussians": Dataset(
+        "eight-gaussians",
+        "eight Gaussians on a circle, quantised to 91 x 91 cells, with exact probabilities (generated)",
+        lambda _argument, config, _vocabulary, _progress: load_eight_gaussians(config),
     ),
     "text": Dataset(
         "text:PATH",

@@ -68,10 +68,11 @@ class Vocabulary:
         return classes.astype(np.uint8)
 
     def decode(self, classes: Tensor | np.ndarray | list[int]) -> str:
-        """The text of classes; what is not valid UTF-8 shows as the replacement character."""
+        """The text of classes; what is no class or not valid UTF-8 shows as the replacement character."""
         values = [int(c) for c in classes]
         if self.kind == "bytes":
-            return bytes(values).decode("utf-8", errors="replace")
+            # a code that is no byte shows like one that is no UTF-8
+            return bytes(v if 0 <= v < 256 else 0xFF for v in values).decode("utf-8", errors="replace")
         return "".join(self.symbols[v] if 0 <= v < len(self.symbols) else REPLACEMENT for v in values)
 
 

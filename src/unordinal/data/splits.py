@@ -62,6 +62,7 @@ class Data:
     val: Split
     test: Split
     notes: tuple[str, ...] = ()  # what a person should know: keys ignored, symbols unused
+    pmf: np.ndarray | None = None  # the probability of every x, shape (K,) * D, where it is known
 
     def split(self, name: str) -> Split:
         splits = {"train": self.train, "val": self.val, "test": self.test}

@@ -16,6 +16,8 @@ from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.progress import Advance, Progress, silent
 
 Times = Literal["stratified", "all"]
+Bound = Literal["elbo", "iwbo"]
+SYMBOLS_PER_CALL = 8192  # of importance samples, all examples and draws together: bounds the memory for any k
 
 
 @dataclass(frozen=True)
@@ -30,15 +32,54 @@ class Score:
     seconds: float
     method: str  # how the expectation was taken
     per_example: tuple[float, ...]
+    dimensions: int = 1  # positions of an example
 
     def to_dict(self) -> dict[str, Any]:
-        values = {name: value for name, value in vars(self).items() if name != "per_example"}
-        return {**values, "unit": "bits per dimension"}
+        values = {name: value for name, value in vars(self).items() if name not in ("per_example", "dimensions")}
+        return {**values, "nats_per_example": self.nats_per_example, "unit": "bits per dimension"}
+
+    @property
+    def nats_per_example(self) -> float:
+        return self.bits_per_dim * math.log(2) * self.dimensions
 
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
         over = f"{self.num_examples} examples of {self.split}"
         return f"{self.bits_per_dim:.4f}{error} bits per dimension ({self.kind}, {self.method}; {over})"
+
+
+def check_bound(bound: str, k: int) -> None:
+    if bound not in ("elbo", "iwbo"):
+        raise ValueError(f"unknown bound {bound!r}; expected elbo or iwbo")
+    if k < 1:
+        raise ValueError(f"the importance-weighted bound needs k of at least 1 draw, got {k}")
+
+
+def kind_of(model: CategoricalModel, bound: str, k: int) -> str:
+    if bound == "iwbo":
+        return f"iwbo-{k}"
+    return "exact" if model.is_exact else "elbo"
+
+
+def counted(repeats: int) -> str:
+    return "1 draw per example" if repeats == 1 else f"{repeats} draws per example"
+
+
+def iwbo(model: CategoricalModel, x: Tensor, k: int, rows: int, advance: Advance) -> tuple[Tensor, Tensor]:
+    """log mean of k importance weights of each example, and its variance by the delta method: two (B,) float64.
+
+    At most `rows` examples go through the model at a time, whatever k is.
+    """
+    total = torch.full((len(x),), -math.inf, dtype=torch.float64)
+    squares = total.clone()
+    draws = max(1, rows // len(x))
+    for start in range(0, k, draws):
+        num = min(draws, k - start)
+        log_w = model.log_weight(x.repeat(num, *([1] * (x.dim() - 1)))).double().cpu().view(num, len(x))
+        total = torch.logaddexp(total, torch.logsumexp(log_w, dim=0))
+        squares = torch.logaddexp(squares, torch.logsumexp(2 * log_w, dim=0))
+        advance(num * len(x))
+    return total - math.log(k), (torch.exp(squares - 2 * total) - 1 / k).clamp(min=0)
 
 
 @torch.no_grad()
@@ -48,6 +89,8 @@ def score_split(
     *,
     split_name: str = "test",
     num_examples: int | None = None,
+    bound: Bound = "elbo",
+    k: int = 1000,
     times: Times = "stratified",
     repeats: int = 1,
     batch_size: int = 32,
@@ -56,9 +99,11 @@ def score_split(
 ) -> Score:
     """Score the first `num_examples` of a split (all by default) in eval mode, reproducibly for a seed.
 
-    For diffusion the bound is a sum over T times. `times="all"` computes every term, so that only x_t is Monte Carlo;
-    `stratified` computes `repeats` of them per example, spread evenly over time and over the examples.
+    `bound="iwbo"` is the importance-weighted bound of `k` draws, for models that have `log_weight`. For diffusion the
+    ELBO is a sum over T times. `times="all"` computes every term, so that only x_t is Monte Carlo; `stratified`
+    computes `repeats` of them per example, spread evenly over time and over the examples.
     """
+    check_bound(bound, k)
     if num_examples is not None and num_examples < 1:
         raise ValueError(f"num_examples must be at least 1, got {num_examples}")
     if repeats < 1:
@@ -75,26 +120,29 @@ def score_split(
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            if isinstance(model, MultinomialDiffusion) and times == "all":
+            rank = None
+            if bound == "iwbo":
+                nats, method = scorer.importance_weighted(k, progress), f"{k} draws per example"
+            elif isinstance(model, MultinomialDiffusion) and times == "all":
                 nats, method = scorer.all_times(model, repeats, progress), f"all {model.num_steps} times"
-                rank = None
             elif isinstance(model, MultinomialDiffusion):
                 nats, rank = scorer.stratified_times(model, repeats, progress)
                 method = f"stratified times, {repeats} of {model.num_steps} per example"
             else:
-                nats, method, rank = scorer.plain(repeats, progress), f"{repeats} draws per example", None
+                nats, method = scorer.plain(repeats, progress), counted(repeats)
     finally:
         model.train(was_training)
     bits = nats / (math.log(2) * split[0].numel())
     return Score(
         bits_per_dim=float(bits.mean()),
         standard_error=standard_error(bits, rank),
-        kind="exact" if model.is_exact else "elbo",
+        kind=kind_of(model, bound, k),
         split=split_name,
         num_examples=num,
         seconds=time.monotonic() - began,
         method=method,
         per_example=tuple(bits.tolist()),
+        dimensions=split[0].numel(),
     )
 
 
@@ -137,6 +185,17 @@ class Scorer:
                 for _ in range(repeats):
                     nats[rows] -= self.model.elbo(x).double().cpu() / repeats
                     advance(len(x))
+        return nats
+
+    def importance_weighted(self, k: int, progress: Progress) -> Tensor:
+        """Minus the log of the mean of `k` importance weights, a bounded number of draws at a time."""
+        rows = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num * k) as advance:
+            for start in range(0, self.num, max(1, rows // k)):
+                chosen = slice(start, min(start + max(1, rows // k), self.num))
+                x = self.split.examples(np.arange(chosen.start, chosen.stop)).to(self.device)
+                nats[chosen] = -iwbo(self.model, x, k, rows, advance)[0]
         return nats
 
     def stratified_times(self, model: MultinomialDiffusion, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,17 @@
-"""Pictures and pages: a denoising chain as PNG, a run as one self-contained HTML file."""
+"""Pictures and pages: denoising chains, probabilities and spreads as PNG, a run as one self-contained HTML file."""
 
 import base64
 import html
 import io
+import math
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import numpy as np
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
+from unordinal.evaluate.likelihood import Score
 
 CHAIN_ROWS = 12
 CHAIN_COLUMNS = 96
@@ -44,6 +47,36 @@ def plot_chain(chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO) 
                 color=COLOURS[0] if settled else COLOURS[1],
             )  # fmt: skip
     figure.savefig(file, format="png", dpi=150)
+
+
+def plot_pmf(pmf: np.ndarray, score: Score, samples: Tensor, file: BinaryIO) -> None:
+    """Exact probabilities, the model's bound on them, and the frequencies of its samples, side by side as a PNG."""
+    from matplotlib.figure import Figure
+
+    to_nats = math.log(2) * score.dimensions
+    model = np.exp(-np.array(score.per_example) * to_nats).reshape(pmf.shape)
+    inside = samples[(samples < len(pmf)).all(dim=1)].numpy()
+    counts = np.zeros_like(pmf)
+    np.add.at(counts, tuple(inside.T), 1 / len(samples))
+    figure = Figure(figsize=(10.5, 3.9), layout="constrained")
+    titles = ("data, exact", f"model, {score.kind}: {score.nats_per_example:.3f} nats", f"{len(samples):,} samples")
+    for axes, values, title in zip(figure.subplots(1, 3), (pmf, model, counts), titles, strict=True):
+        axes.imshow(values.T, origin="lower", vmin=0, vmax=pmf.max(), cmap="viridis")
+        axes.set_title(title, fontsize=10)
+    figure.savefig(file, format="png", dpi=120)
+
+
+def plot_spread(score: Score, unit: str, file: BinaryIO) -> None:
+    """How the examples' bits spread, as a PNG."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(score.per_example, bins=min(60, max(5, score.num_examples // 4)), color="#1b7837")
+    axes.axvline(score.bits_per_dim, color="#202124", linewidth=1)
+    axes.set(xlabel=f"{unit} ({score.kind})", ylabel=f"examples of {score.split}")
+    axes.set_title(f"mean {score.bits_per_dim:.4f}", fontsize=10)
+    figure.savefig(file, format="png", dpi=120)
 
 
 @dataclass

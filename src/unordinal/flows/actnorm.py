@@ -11,6 +11,8 @@ SMALLEST_SCALE = 1e-6  # guards the logarithm where a channel is constant in the
 class ActNorm(Bijection):
     """z = (v - shift) exp(-log_scale) per channel; the first batch in training mode comes out standardised."""
 
+    is_started: Tensor
+
     def __init__(self, num_channels: int):
         super().__init__()
         self.shift = nn.Parameter(torch.zeros(num_channels))

@@ -1,5 +1,6 @@
 """A flow that is autoregressive over time and, inside a position, over channels."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -31,10 +32,13 @@ class Autoregressive(Bijection):
     channel: O(L), where a whole pass per position and channel would be O(L^2 C).
     """
 
+    index: Tensor
+
     def __init__(self, net: nn.Module, head: nn.Module, map_: ElementwiseMap, *, num_channels: int):
         super().__init__()
         self.net, self.head, self.map, self.num_channels = net, head, map_, num_channels
         self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
+        self.advance: Callable[[float], None] | None = None  # told of each position that `inverse` has done
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -58,4 +62,6 @@ class Autoregressive(Bijection):
                 before = before.index_copy(1, self.index[channel], v.unsqueeze(1))
                 total = total + log_slope
             positions.append(before)
+            if self.advance is not None:
+                self.advance(len(z))
         return torch.stack(positions, dim=1), total

@@ -35,6 +35,8 @@ class Density(nn.Module, ABC):
 class Factorised(Density):
     """The same one-dimensional density at every place; subclasses say which."""
 
+    like: Tensor
+
     def __init__(self, event_shape: tuple[int, ...]):
         super().__init__()
         self.event_shape = tuple(event_shape)

@@ -12,6 +12,9 @@ class InvertibleLinear(Bijection):
     It starts as a random rotation.
     """
 
+    sign: Tensor
+    permutation: Tensor
+
     def __init__(self, num_channels: int):
         super().__init__()
         # drawn on the CPU, so that a model can also be laid out on torch's meta device

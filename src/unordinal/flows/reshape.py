@@ -9,6 +9,9 @@ from unordinal.flows.bijection import Bijection
 class Permutation(Bijection):
     """Channels in another order, fixed."""
 
+    order: Tensor
+    back: Tensor
+
     def __init__(self, order: Tensor):
         super().__init__()
         if sorted(order.tolist()) != list(range(len(order))):

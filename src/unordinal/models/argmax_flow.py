@@ -1,14 +1,22 @@
 """Argmax flows, and every flow on discrete data: a surjection over a density."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from unordinal.flows.actnorm import ActNorm
+from unordinal.flows.autoregressive import Autoregressive
 from unordinal.flows.density import Density
 from unordinal.model import CategoricalModel
+from unordinal.progress import Advance
 from unordinal.surjections.surjection import Surjection
+
+MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
+
+
+class InvalidSamplesError(RuntimeError):
+    """Every redraw of a sample held codes that mean no class."""
 
 
 class ArgmaxFlow(CategoricalModel):
@@ -69,16 +77,54 @@ class ArgmaxFlow(CategoricalModel):
         self.train(was_training)
 
     @torch.no_grad()
-    def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
-        """Draw v ~ p(v) and quantise (Alg. 1): (N, *D); codes that mean no class stay, as numbers >= num_classes."""
-        shape = torch.Size(settings.pop("event_shape", None) or self.event_shape)
+    def sample(
+        self,
+        num_samples: int,
+        *,
+        generator: torch.Generator | None = None,
+        event_shape: tuple[int, ...] | None = None,
+        invalid: Literal["keep", "resample"] = "keep",
+        advance: Advance | None = None,
+        **settings: Any,
+    ) -> Tensor:
+        """Draw v ~ p(v) and quantise (Alg. 1): (N, *D) classes.
+
+        Codes that mean no class are numbers >= num_classes; they are kept, or with `invalid="resample"` the samples
+        that hold one are drawn anew, at most 20 times. `advance` is told of every position drawn.
+        """
+        shape = torch.Size(self.event_shape if event_shape is None else event_shape)
         if settings:
-            raise ValueError(f"a flow's samples have no setting {', '.join(settings)}")
+            raise ValueError(f"a flow is sampled in one go: it has no {', '.join(settings)}")
         if num_samples < 1:
             raise ValueError(f"num_samples must be at least 1, got {num_samples}")
         if len(shape) != len(self.event_shape) or min(shape) < 1:
             raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
-        v, _ = self.density.sample(
-            num_samples, event_shape=(*shape, self.surjection.num_channels), generator=generator
-        )
+        if invalid not in ("keep", "resample"):
+            raise ValueError(f"invalid codes can be kept or resampled, not {invalid!r}")
+        steps = [part for part in self.density.modules() if isinstance(part, Autoregressive)]
+        for step in steps[:1]:
+            step.advance = advance
+        try:
+            x = self._draw(num_samples, shape, generator)
+            for _ in range(MOST_TRIES - 1):
+                bad = (x >= self.num_classes).flatten(1).any(dim=1)
+                if invalid == "keep" or not bool(bad.any()):
+                    break
+                x[bad] = self._draw(int(bad.sum()), shape, generator)
+        finally:
+            for step in steps[:1]:
+                step.advance = None
+        num_bad = int((x >= self.num_classes).flatten(1).any(dim=1).sum())
+        if invalid == "resample" and num_bad:
+            raise InvalidSamplesError(
+                f"{num_bad} of {num_samples} samples still hold invalid codes after {MOST_TRIES} tries; "
+                "keep them, or train the model longer"
+            )
+        if advance is not None and not steps:
+            advance(num_samples * shape.numel())
+        return x
+
+    def _draw(self, num: int, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        event_shape = (*shape, self.surjection.num_channels)
+        v, _ = self.density.sample(num, event_shape=event_shape, generator=generator)
         return self.surjection.quantize(v)

@@ -55,12 +55,10 @@ def build_surjection(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
     return CartesianProduct(num_classes, config.base, lambda base: make(config, base))
 
 
-def learned_noise(
-    config: ArgmaxFlowConfig, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0
-) -> Density:
+def learned_noise(config: ArgmaxFlowConfig, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
     """q(u | context): a diagonal normal, with coupling layers behind it where asked."""
-    net = zero_linear(config.context_width, 2 * num_channels)
-    base = ConditionalNormal(net, mean=mean, log_scale=log_scale)
+    head = zero_linear(config.context_width, 2 * num_channels)
+    base = ConditionalNormal(head, mean=mean, log_scale=log_scale)
     if config.noise_flows == 0:
         return base
     if num_channels < 2:

@@ -13,6 +13,8 @@ class ChannelNet(nn.Module):
     Every channel has weights of its own. In one pass for all channels, or channel by channel with `prepare` and `step`.
     """
 
+    is_before: Tensor
+
     def __init__(self, in_channels: int, num_channels: int, out_channels: int, *, width: int):
         super().__init__()
         if width < 1:
@@ -20,7 +22,9 @@ class ChannelNet(nn.Module):
         self.num_channels, self.width = num_channels, width
         self.features = nn.Linear(in_channels, num_channels * width)
         self.look = SharpFeatures(num_channels)
-        self.before = nn.Parameter(torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5)  # from, to, m
+        self.before = nn.Parameter(
+            torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5
+        )  # from, to, m
         order = torch.arange(num_channels)
         is_before = order.repeat(2).unsqueeze(1) < order  # (2 C, C): both features of a channel
         self.register_buffer("is_before", is_before.unsqueeze(-1), persistent=False)

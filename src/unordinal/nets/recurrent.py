@@ -49,12 +49,14 @@ class CausalLSTM(nn.Module):
             h = torch.cat([h, cond], dim=-1)
         after: State = []
         for layer, (hidden, cell) in enumerate(state):
-            w: Any = [getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+            w: Any = [
+                getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            ]
             gates = F.linear(h, w[0], w[2]) + F.linear(hidden, w[1], w[3])  # (B, 4 W)
             enter, forget, new, out = gates.chunk(4, dim=-1)
-            cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
-            h = torch.sigmoid(out) * torch.tanh(cell)
-            after.append((h, cell))
+            kept = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
+            h = torch.sigmoid(out) * torch.tanh(kept)
+            after.append((h, kept))
         return h, after
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from unordinal.config import RunConfig, Size
-from unordinal.presets.flows import FLOW_PRESETS
+from unordinal.presets.flows import FLOW_PRESETS, toy_eight_gaussians
 from unordinal.presets.text import enwik8_multinomial, text8_multinomial
 
 PRESETS: dict[str, Callable[[Size], RunConfig]] = {
     "text8/multinomial": text8_multinomial,
     "enwik8/multinomial": enwik8_multinomial,
     **FLOW_PRESETS,
+    "toy/eight-gaussians": toy_eight_gaussians,
 }
 SIZES: tuple[Size, ...] = ("tiny", "small", "paper")
 

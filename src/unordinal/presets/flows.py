@@ -16,15 +16,15 @@ FlowKind = Literal["ar", "coupling"]
 TEXT8 = DataConfig("text8", alphabet="text8", length=256)
 ENWIK8 = DataConfig("enwik8", alphabet="bytes", length=320)
 
-QUICK_OPTIM = OptimConfig(optimizer="adamw", beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99)
+QUICK_OPTIM = OptimConfig(
+    optimizer="adamw", beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
+)
 
 
 def paper_size(data: DataConfig, kind: FlowKind) -> tuple[ArgmaxFlowConfig, TrainConfig, OptimConfig]:
     """Network, budget and optimiser of the paper's tables."""
     if kind == "ar":
-        model = ArgmaxFlowConfig(
-            flow="ar", width=2048, num_layers=2, num_mixtures=27, channel_width=128, dropout=0.25
-        )
+        model = ArgmaxFlowConfig(flow="ar", width=2048, num_layers=2, num_mixtures=27, channel_width=128, dropout=0.25)
         train = TrainConfig(epochs=40, batch_size=64, lr=1e-3)
         return model, train, OptimConfig(optimizer="adam", decay_per_epoch=0.995)
     is_text8 = data.name == "text8"
@@ -87,3 +87,13 @@ FLOW_PRESETS: dict[str, Callable[[Size], RunConfig]] = {
     for way, (surjection, what) in SURJECTION_OF.items()
     for kind, flow in FLOW_OF.items()
 }
+
+
+def toy_eight_gaussians(size: Size) -> RunConfig:
+    """Argmax flow on the quantised eight Gaussians of appendix C, one autoregressive layer."""
+    width = {"tiny": 64, "small": 128, "paper": 256}[size]
+    model = ArgmaxFlowConfig(
+        flow="ar", width=width, num_layers=1, num_mixtures=8, channel_width=64, context_width=64, num_heads=4
+    )
+    train = TrainConfig(minutes=60 if size == "small" else 5 if size == "paper" else 2, batch_size=256, lr=4e-3)
+    return RunConfig("toy/eight-gaussians", size, DataConfig("eight-gaussians"), model, train, QUICK_OPTIM)

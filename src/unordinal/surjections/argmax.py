@@ -34,6 +34,8 @@ class GumbelArgmax(Surjection):
     is standard logistic noise, the default.
     """
 
+    is_started: Tensor
+
     def __init__(self, num_classes: int, phi: nn.Module | None, noise: Density | None = None):
         super().__init__(num_classes, num_classes)
         self.phi = phi

@@ -66,4 +66,6 @@ def log_softplus(a: Tensor) -> Tensor:
     """log(log(1 + exp a)), also where the inner logarithm would underflow."""
     low = a < -SMALL
     # log(softplus(a)) = a - exp(a)/2 + O(exp(2a)) for very negative a
-    return torch.where(low, a - 0.5 * torch.exp(torch.where(low, a, 0.0)), torch.log(-logsigmoid(torch.where(low, 0.0, -a))))
+    return torch.where(
+        low, a - 0.5 * torch.exp(torch.where(low, a, 0.0)), torch.log(-logsigmoid(torch.where(low, 0.0, -a)))
+    )

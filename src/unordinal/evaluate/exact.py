@@ -1,0 +1,80 @@
+"""Scores under exactly known probabilities: every x of the space, weighted by its probability."""
+
+import math
+import time
+
+import numpy as np
+import torch
+
+from unordinal.evaluate.likelihood import SYMBOLS_PER_CALL, Bound, Score, check_bound, iwbo, kind_of
+from unordinal.model import CategoricalModel
+from unordinal.progress import Progress, silent
+
+EXACT = "exact"  # the name of this split
+DRAWS = 16  # of the ELBO per x, unless told
+
+
+def entropy(pmf: np.ndarray) -> float:
+    """In nats."""
+    positive = pmf[pmf > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+@torch.no_grad()
+def score_pmf(
+    model: CategoricalModel,
+    pmf: np.ndarray,
+    *,
+    bound: Bound = "elbo",
+    k: int = 1000,
+    repeats: int = DRAWS,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Score:
+    """Cross-entropy of the exact probabilities `pmf`, shape (K,) * D, under the model's bound on every cell.
+
+    The only randomness is the model's own draws: `repeats` of the ELBO, or `k` importance weights, per cell. The
+    standard error is theirs, weighted alike.
+    """
+    check_bound(bound, k)
+    cells = torch.from_numpy(np.stack(np.unravel_index(np.arange(pmf.size), pmf.shape), axis=1))  # (K^D, D)
+    weights = torch.from_numpy(pmf.reshape(-1)).double()
+    device = next(model.parameters()).device
+    was_training, began = model.training, time.monotonic()
+    model.eval()
+    draws = k if bound == "iwbo" else max(repeats, 2)
+    rows = SYMBOLS_PER_CALL // cells.shape[1]
+    values, variances = [], []
+    try:
+        with (
+            torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+            progress("Scoring", len(cells) * draws) as advance,
+        ):
+            torch.manual_seed(seed)
+            for part in cells.split(max(1, rows // draws)):
+                x = part.to(device)
+                if bound == "iwbo":
+                    value, variance = iwbo(model, x, k, rows, advance)
+                else:
+                    each = torch.stack([model.elbo(x).double().cpu() for _ in range(draws)])
+                    value, variance = each.mean(dim=0), each.var(dim=0) / draws
+                    advance(draws * len(x))
+                values.append(value)
+                variances.append(variance)
+    finally:
+        model.train(was_training)
+    to_bits = 1 / (math.log(2) * cells.shape[1])
+    bits = -torch.cat(values) * to_bits
+    error = float((weights.square() * torch.cat(variances)).sum().sqrt()) * to_bits
+    what = "importance weights" if bound == "iwbo" else "draws"
+    return Score(
+        bits_per_dim=float((weights * bits).sum()),
+        standard_error=error,
+        kind=kind_of(model, bound, k),
+        split=EXACT,
+        num_examples=len(cells),
+        seconds=time.monotonic() - began,
+        method=f"{draws} {what} for each of all {len(cells)} x, weighted by their exact probabilities",
+        per_example=tuple(bits.tolist()),
+        dimensions=cells.shape[1],
+    )

@@ -1,0 +1,56 @@
+"""How much of a model's mass lies on codes that mean no class."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unordinal.model import CategoricalModel
+from unordinal.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class InvalidMass:
+    """Shares of positions and of whole samples that hold an invalid code, with standard errors over samples."""
+
+    per_position: float
+    per_position_error: float
+    per_sequence: float
+    per_sequence_error: float
+    num_samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        position = f"{100 * self.per_position:.3g} ± {100 * self.per_position_error:.2g} % of positions"
+        sequence = f"{100 * self.per_sequence:.3g} ± {100 * self.per_sequence_error:.2g} % of samples"
+        return f"invalid codes: {position}, {sequence} ({self.num_samples} samples)"
+
+
+def invalid_mass(
+    model: CategoricalModel, num_samples: int, *, batch_size: int = 32, seed: int = 0, progress: Progress = silent
+) -> InvalidMass:
+    """Estimated from samples; where none (or all) are invalid the error is that of half a sample, not 0."""
+    if num_samples < 2:
+        raise ValueError(f"the invalid mass needs at least 2 samples, got {num_samples}")
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    parts = []
+    with progress("Sampling", num_samples) as advance:
+        for start in range(0, num_samples, batch_size):
+            num = min(batch_size, num_samples - start)
+            x = model.sample(num, generator=generator)
+            parts.append((x >= model.num_classes).reshape(num, -1).double().cpu())
+            advance(num)
+    bad = torch.cat(parts)
+    positions, sequences = bad.mean(dim=1), bad.amax(dim=1)
+    root = num_samples**0.5
+    share = float(sequences.mean())
+    floor = 0.5 / num_samples if share in (0.0, 1.0) else 0.0
+    return InvalidMass(
+        float(positions.mean()),
+        max(float(positions.std()) / root, floor / bad.shape[1]),
+        share,
+        max(float(sequences.std()) / root, floor),
+        num_samples,
+    )
