@@ -89,7 +89,7 @@ class ArgmaxFlowConfig:
     """Hidden units per channel of the network inside a position (autoregressive flows)."""
     context_width: int = 128
     """Features of x that the probabilistic inverse sees."""
-    context_blocks: int = 0
+    context_blocks: int = 1
     """Convolutions over neighbours in those features; 0 lets q(v | x) see one class only."""
     noise_flows: int = 0
     """Conditional coupling layers in the probabilistic inverse's noise; 0 is a diagonal normal, as in the paper."""

@@ -48,11 +48,11 @@ def sized(model: ArgmaxFlowConfig, size: Size) -> tuple[ArgmaxFlowConfig, TrainC
         width, layers = (256, 1) if tiny else (768, 2)
         model = replace(model, width=width, num_layers=layers, num_heads=4, num_mixtures=8, dropout=0.0)
         model = replace(model, channel_width=32 if tiny else 64, context_width=64)
-        return model, TrainConfig(minutes=minutes, batch_size=8 if tiny else 16, lr=8e-3 if tiny else 2e-3)
-    width, flows = (128, 4) if tiny else (256, 8)
+        return model, TrainConfig(minutes=minutes, batch_size=4 if tiny else 16, lr=1.2e-2 if tiny else 2e-3)
+    width, flows = (64, 4) if tiny else (256, 8)
     model = replace(model, width=width, num_layers=1, num_flows=flows, num_heads=4, num_mixtures=4, dropout=0.0)
     model = replace(model, context_width=64)
-    return model, TrainConfig(minutes=minutes, batch_size=8 if tiny else 16, lr=8e-3 if tiny else 2e-3)
+    return model, TrainConfig(minutes=minutes, batch_size=4 if tiny else 16, lr=8e-3 if tiny else 2e-3)
 
 
 def flow_preset(

@@ -1,0 +1,311 @@
+"""Every surjection: support, ties, log q as a density over its region, draws against log q."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, distributions, nn
+
+from contracts import chi_square_p_value
+from unordinal.flows.density import ConditionalNormal, Density, StandardLogistic
+from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
+from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, from_digits, num_digits, to_digits
+from unordinal.surjections.rounding import OneHotRounding, OrdinalRounding
+from unordinal.surjections.surjection import Surjection
+from unordinal.surjections.thresholds import gumbel_log_prob, gumbel_threshold, log_softplus, softplus_threshold
+
+H = 2
+
+
+def noise(num_channels: int, scale: float = 0.7) -> Density:
+    torch.manual_seed(num_channels)
+    net = nn.Linear(H, 2 * num_channels)
+    net.weight.data *= scale
+    return ConditionalNormal(net)
+
+
+def gumbel(num_classes: int, noise: Density | None = None) -> GumbelArgmax:
+    torch.manual_seed(7)
+    made = GumbelArgmax(num_classes, nn.Linear(H, num_classes), noise)
+    made.offset.data += torch.randn(num_classes)
+    return made
+
+
+SURJECTIONS: dict[str, Callable[[int], Surjection]] = {
+    "softplus": lambda k: SoftplusArgmax(k, noise(k)),
+    "gumbel": gumbel,
+    "gumbel-threshold": lambda k: gumbel(k, noise(k)),
+    "binary": lambda k: BinaryProduct(k, noise(num_digits(k, 2))),
+    "round-uniform": OneHotRounding,
+    "round-variational": lambda k: OneHotRounding(k, noise(k)),
+    "ordinal-uniform": OrdinalRounding,
+    "ordinal-variational": lambda k: OrdinalRounding(k, noise(1)),
+    "softplus base 2": lambda k: CartesianProduct(k, 2, lambda m: SoftplusArgmax(m, noise(m))),
+    "gumbel base 2": lambda k: CartesianProduct(k, 2, gumbel),
+    "gumbel-threshold base 2": lambda k: CartesianProduct(k, 2, lambda m: gumbel(m, noise(m))),
+    "round-variational base 2": lambda k: CartesianProduct(k, 2, lambda m: OneHotRounding(m, noise(m))),
+}
+
+
+def context_of(x: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Something that depends on x."""
+    return torch.stack([torch.sin(x.to(dtype)), torch.cos(2 * x.to(dtype))], dim=-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("num_classes", [2, 3, 27])
+@pytest.mark.parametrize("name", SURJECTIONS)
+def test_no_draw_leaves_its_region(name: str, num_classes: int, dtype: torch.dtype) -> None:
+    surjection = SURJECTIONS[name](num_classes).to(dtype)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for _ in range(4 if num_classes == 3 else 1):
+            x = torch.randint(num_classes, (250 if num_classes == 3 else 20, 1000))
+            v, log_q = surjection.lift(x, context_of(x, dtype))
+            assert v.shape == (*x.shape, surjection.num_channels)
+            assert torch.equal(surjection.quantize(v), x)  # 1e6 draws for K = 3
+            assert bool(torch.isfinite(log_q).all())
+
+
+@pytest.mark.parametrize("spread", [30.0, 1000.0])
+@pytest.mark.parametrize("name", SURJECTIONS)
+def test_ties_and_underflows_go_to_x(name: str, spread: float) -> None:
+    """Noise so far out that float32 rounds every gap away."""
+    surjection = SURJECTIONS[name](5).float()
+    if not hasattr(surjection, "noise"):
+        inner = list(surjection.digits)  # type: ignore[attr-defined]
+    else:
+        inner = [surjection]
+    for part in inner:
+        if isinstance(part.noise, ConditionalNormal):
+            part.noise.log_scale = math.log(spread)
+    torch.manual_seed(0)
+    x = torch.randint(5, (50, 200))
+    with torch.no_grad():
+        v, _ = surjection.lift(x, context_of(x, torch.float32))
+    assert torch.equal(surjection.quantize(v), x)
+
+
+def grid(low: float, high: float, num: int, channels: int) -> tuple[Tensor, float]:
+    """Midpoints of a regular grid over a cube, and the volume of a cell."""
+    width = (high - low) / num
+    side = low + width * (torch.arange(num, dtype=torch.float64) + 0.5)
+    return torch.cartesian_prod(*([side] * channels)).view(-1, channels), width**channels
+
+
+class Recording(Density):
+    """Noise given from outside, so that log q can be asked for at any v."""
+
+    def __init__(self, inner: Density):
+        super().__init__()
+        self.inner = inner
+        self.noise = torch.empty(0)
+
+    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
+        return self.inner.log_prob(v, cond)
+
+    def sample(self, num, cond=None, *, event_shape=None, generator=None):  # type: ignore[no-untyped-def] # noqa: ANN
+        return self.noise, self.inner.log_prob(self.noise, cond)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("name", ["softplus", "gumbel-threshold", "binary", "round-variational", "ordinal-variational"])
+def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) -> None:
+    """Noise on a grid is pushed through the map: sum of q(v) |dv| over the images, |dv| by autodiff of the map alone."""
+    surjection = SURJECTIONS[name](num_classes).double()
+    recorder = Recording(surjection.noise)  # type: ignore[arg-type]
+    surjection.noise = recorder
+    channels = surjection.num_channels
+    u, cell = grid(-9, 9, {1: 2000, 2: 300, 3: 60}[channels], channels)
+    for label in range(num_classes):
+        x = torch.full((len(u), 1), label)
+        recorder.noise = u.unsqueeze(1).clone().requires_grad_()
+        v, log_q = surjection.lift(x, context_of(x))
+        rows = [torch.autograd.grad(v[:, 0, c].sum(), recorder.noise, retain_graph=True)[0][:, 0] for c in range(channels)]
+        volume = torch.linalg.det(torch.stack(rows, dim=1)).abs() * cell  # |dv| of each cell
+        mass = float((log_q.exp() * volume).sum())
+        assert abs(mass - 1) < 5e-3, (name, label, mass)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_the_gumbel_closed_form_integrates_to_one(num_classes: int) -> None:
+    """Directly over v: the density of Gumbels given their argmax, by quadrature over its whole region."""
+    phi = torch.tensor([0.4, -0.6, 0.1], dtype=torch.float64)[:num_classes]
+    v, cell = grid(-4, 16, 1600 if num_classes == 2 else 160, num_classes)
+    for label in range(num_classes):
+        inside = v.argmax(dim=-1) == label
+        x = torch.full((len(v), 1), label)
+        density = gumbel_log_prob(v.unsqueeze(1), x, phi.expand(len(v), 1, -1)).exp()
+        assert abs(float(density[inside].sum()) * cell - 1) < 0.03
+
+
+@pytest.mark.parametrize("name", SURJECTIONS)
+def test_draws_follow_log_q(name: str) -> None:
+    """The histogram of one coordinate against the integral of exp(log q), by importance: E_q[w f] with w = r/q.
+
+    For any bounded region A of v, E_q[1_A(v) r(v) / q(v)] is the r-mass of A, known for a simple r.
+    """
+    num_classes = 3
+    surjection = SURJECTIONS[name](num_classes).double()
+    torch.manual_seed(1)
+    x = torch.ones(200_000, 1, dtype=torch.long)
+    with torch.no_grad():
+        v, log_q = surjection.lift(x, context_of(x))
+    v = v[:, 0]
+    centre, width = v.median(dim=0).values, 0.35 * v.std(dim=0)
+    low, high = centre - width, centre + width  # a box; r is uniform on it
+    inside = ((v > low) & (v < high)).all(dim=-1)
+    weight = inside.double() * torch.exp(-log_q) / (high - low).prod()
+    # the part of the box that belongs to x, by quadrature
+    cells = (grid(0, 1, {1: 4000, 2: 400, 3: 80, 4: 24}[v.shape[1]], v.shape[1])[0]) * (high - low) + low
+    expected = float((surjection.quantize(cells.unsqueeze(1))[:, 0] == 1).double().mean())
+    error = float(weight.std()) / len(weight) ** 0.5
+    assert float(inside.double().mean()) > 0.01
+    assert abs(float(weight.mean()) - expected) < 4.5 * error + 0.02 * expected
+
+
+@pytest.mark.parametrize("name", ["softplus", "ordinal-variational", "binary"])
+def test_histogram_against_density(name: str) -> None:
+    """Two classes: the marginal of v's first number, chi-square against the quadrature of exp(log q)."""
+    surjection = SURJECTIONS[name](2).double()
+    torch.manual_seed(2)
+    x = torch.ones(40_000, 1, dtype=torch.long)
+    with torch.no_grad():
+        v, _ = surjection.lift(x, context_of(x))
+        recorder = Recording(surjection.noise)  # type: ignore[arg-type]
+        surjection.noise = recorder
+        u, _ = grid(-9, 9, 4000 if surjection.num_channels == 1 else 800, surjection.num_channels)
+        recorder.noise = u.unsqueeze(1)
+        far = torch.ones(len(u), 1, dtype=torch.long)
+        places, _ = surjection.lift(far, context_of(far))
+        mass = recorder.inner.log_prob(u.unsqueeze(1), context_of(far)).exp()  # of each cell of noise
+    edges = torch.quantile(v[:, 0, 0], torch.linspace(0.02, 0.98, 25, dtype=torch.float64))
+    counts = torch.bincount(torch.bucketize(v[:, 0, 0].contiguous(), edges), minlength=26).double()
+    expected = torch.zeros(26, dtype=torch.float64).index_add(
+        0, torch.bucketize(places[:, 0, 0].contiguous(), edges), mass / mass.sum()
+    )
+    assert chi_square_p_value(counts, expected) > 1e-4
+
+
+def test_gumbel_with_uniform_noise_is_gumbel_threshold_with_a_uniform_flow() -> None:
+    torch.manual_seed(0)
+    phi = torch.randn(50, 4, 6, dtype=torch.float64)
+    x = torch.randint(6, (50, 4))
+    uniform = StandardLogistic((4, 6)).double()  # of the logit of u
+    s, log_q = uniform.sample(50)
+    v, log_det = gumbel_threshold(s, x, phi)
+    torch.testing.assert_close(log_q - log_det, gumbel_log_prob(v, x, phi), rtol=1e-9, atol=1e-9)
+    assert torch.equal(v.argmax(-1), x)
+
+
+def test_gumbels_are_those_of_torch_and_of_the_papers_table() -> None:
+    torch.manual_seed(0)
+    phi = torch.randn(40, 1, 5, dtype=torch.float64)
+    x = torch.randint(5, (40, 1))
+    s = torch.randn(40, 1, 5, dtype=torch.float64)
+    v, _ = gumbel_threshold(s, x, phi)
+    u = torch.sigmoid(s)
+    largest = torch.logsumexp(phi, -1) - torch.log(-torch.log(u.gather(-1, x.unsqueeze(-1)).squeeze(-1)))
+    torch.testing.assert_close(v.gather(-1, x.unsqueeze(-1)).squeeze(-1), largest)
+    truncated = phi - torch.log(torch.exp(phi - largest.unsqueeze(-1)) - torch.log(u))  # tab:gumbel
+    others = torch.ones_like(v, dtype=torch.bool).scatter(-1, x.unsqueeze(-1), False)
+    torch.testing.assert_close(v[others], truncated[others], rtol=1e-9, atol=1e-9)
+    # log q from torch's Gumbel: the maximum, and each other one given that it is below
+    gumbel = distributions.Gumbel(phi, torch.ones_like(phi))
+    top = distributions.Gumbel(torch.logsumexp(phi, -1), torch.ones(40, 1, dtype=torch.float64))
+    below = gumbel.log_prob(v) - gumbel.cdf(largest.unsqueeze(-1)).log()
+    expected = top.log_prob(largest) + (below * others).sum(-1)
+    torch.testing.assert_close(gumbel_log_prob(v, x, phi), expected.sum(-1), rtol=1e-8, atol=1e-8)
+
+
+def test_gumbel_argmax_has_the_frequencies_of_softmax() -> None:
+    """Lifting x drawn from softmax(phi) gives unconditional Gumbels: each v_i is Gumbel(phi_i), by its quantiles."""
+    phi = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
+    torch.manual_seed(0)
+    x = torch.multinomial(torch.softmax(phi, 0), 100_000, replacement=True).unsqueeze(1)
+    s, _ = StandardLogistic((1, 3)).double().sample(len(x))
+    v, _ = gumbel_threshold(s, x, phi.expand(len(x), 1, 3))
+    u = torch.exp(-torch.exp(phi - v[:, 0]))  # uniform if Gumbel
+    for i in range(3):
+        counts = torch.histc(u[:, i], 20, 0, 1)
+        assert chi_square_p_value(counts, torch.full((20,), 0.05, dtype=torch.float64)) > 1e-4
+
+
+def test_gumbel_starts_at_the_frequencies_of_its_first_batch() -> None:
+    surjection = GumbelArgmax(3, nn.Linear(H, 3))
+    nn.init.zeros_(surjection.phi.weight)  # type: ignore[union-attr, arg-type]
+    nn.init.zeros_(surjection.phi.bias)  # type: ignore[union-attr, arg-type]
+    x = torch.tensor([[0, 0, 0, 0, 0, 1]])
+    surjection.eval()
+    surjection.lift(x, context_of(x, torch.float32))
+    assert torch.equal(surjection.offset, torch.zeros(3))
+    surjection.train()
+    surjection.lift(x, context_of(x, torch.float32))
+    torch.testing.assert_close(torch.softmax(surjection.offset, 0), torch.tensor([6.0, 2.0, 1.0]) / 9)
+    surjection.lift(2 - x, context_of(x, torch.float32))
+    torch.testing.assert_close(torch.softmax(surjection.offset, 0), torch.tensor([6.0, 2.0, 1.0]) / 9)
+
+
+def test_thresholds_have_the_jacobian_they_say() -> None:
+    torch.manual_seed(0)
+    x = torch.tensor([[1]])
+    phi = torch.randn(1, 1, 4, dtype=torch.float64)
+    u = torch.randn(1, 1, 4, dtype=torch.float64)
+    for function in (lambda u: softplus_threshold(u, x), lambda u: gumbel_threshold(u, x, phi)):
+        jacobian = torch.autograd.functional.jacobian(lambda u, f=function: f(u)[0], u).view(4, 4)
+        torch.testing.assert_close(function(u)[1][0], torch.linalg.slogdet(jacobian)[1])
+
+
+def test_log_softplus_everywhere() -> None:
+    a = torch.linspace(-40, 40, 400, dtype=torch.float64)
+    expected = torch.log(torch.log1p(torch.exp(a)))
+    torch.testing.assert_close(log_softplus(a), expected, rtol=1e-9, atol=1e-9)
+    single = log_softplus(torch.tensor([-200.0, -90.0, -16.0, 90.0], requires_grad=True))
+    torch.testing.assert_close(single, torch.tensor([-200.0, -90.0, -16.0, math.log(90.0)]))
+    single.sum().backward()  # nothing in it is infinite
+
+
+def test_digits() -> None:
+    for classes, base in itertools.product((2, 3, 5, 27, 91, 125, 216, 256), (2, 3, 5, 6, 16)):
+        if base > classes:
+            continue
+        digits = num_digits(classes, base)
+        assert base**digits >= classes > base ** (digits - 1)
+        x = torch.arange(classes)
+        written = to_digits(x, base, digits)
+        assert int(written.max()) < base
+        assert torch.equal(from_digits(written, base), x)
+    assert to_digits(torch.tensor(11), 3, 3).tolist() == [1, 0, 2]
+
+
+def test_codes_that_mean_no_class() -> None:
+    product = CartesianProduct(5, 3, lambda m: SoftplusArgmax(m, noise(m)))
+    code = torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]])  # digits 2, 2: eight of five
+    assert product.has_invalid
+    assert int(product.quantize(code.unsqueeze(0))) == 8
+    rounding = OneHotRounding(3)
+    v = torch.tensor([[1.5, 0.2, 0.2], [1.5, 1.5, 0.2], [0.1, 0.1, 0.1], [2.5, 0.1, 0.1], [1.5, -0.5, 0.1]])
+    assert rounding.quantize(v).tolist() == [0, 3, 3, 3, 3]
+    inner = CartesianProduct(4, 2, lambda m: OneHotRounding(m, noise(m)))
+    assert inner.has_invalid
+    assert int(inner.quantize(torch.tensor([[[0.5, 0.5, 1.5, 0.5]]]))) == 4
+    assert OrdinalRounding(3).quantize(torch.tensor([[-0.1], [0.0], [2.9], [3.0]])).tolist() == [3, 0, 2, 3]
+    assert not BinaryProduct(8, noise(3)).has_invalid
+    assert BinaryProduct(5, noise(3)).has_invalid
+    assert not CartesianProduct(27, 3, lambda m: SoftplusArgmax(m, noise(m))).has_invalid
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: num_digits(27, 1), "between 2 and the number of classes, 27; got 1"),
+        (lambda: num_digits(27, 28), "between 2 and the number of classes, 27; got 28"),
+        (lambda: OneHotRounding(1), "at least 2 classes, got 1"),
+        (lambda: BinaryProduct(1, noise(1)), "number of classes, 1; got 2"),
+    ],
+)
+def test_impossible_bases_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
