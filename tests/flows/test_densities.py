@@ -93,7 +93,11 @@ def test_samples_follow_the_density() -> None:
     with torch.no_grad():
         weight = torch.cat([flow.log_prob(part).exp() for part in grid.split(200_000)]) * (side[1] - side[0]) ** 2
         v, _ = flow.sample(20_000, generator=torch.Generator().manual_seed(1))
-    for f in (lambda v: torch.tanh(v[:, 0, 0]), lambda v: torch.tanh(v[:, 1, 0]), lambda v: torch.tanh(v.prod(1)[:, 0])):
+    for f in (
+        lambda v: torch.tanh(v[:, 0, 0]),
+        lambda v: torch.tanh(v[:, 1, 0]),
+        lambda v: torch.tanh(v.prod(1)[:, 0]),
+    ):
         drawn = f(v)
         error = drawn.std() / len(drawn) ** 0.5
         assert abs(float(drawn.mean() - (weight * f(grid)).sum())) < 4.5 * float(error) + 2e-3

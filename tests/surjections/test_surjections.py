@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from contracts import chi_square_p_value
 from torch import Tensor, distributions, nn
 
-from contracts import chi_square_p_value
 from unordinal.flows.density import ConditionalNormal, Density, StandardLogistic
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
 from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, from_digits, num_digits, to_digits
@@ -74,11 +74,7 @@ def test_no_draw_leaves_its_region(name: str, num_classes: int, dtype: torch.dty
 def test_ties_and_underflows_go_to_x(name: str, spread: float) -> None:
     """Noise so far out that float32 rounds every gap away."""
     surjection = SURJECTIONS[name](5).float()
-    if not hasattr(surjection, "noise"):
-        inner = list(surjection.digits)  # type: ignore[attr-defined]
-    else:
-        inner = [surjection]
-    for part in inner:
+    for part in surjection.inner() if isinstance(surjection, CartesianProduct) else [surjection]:
         if isinstance(part.noise, ConditionalNormal):
             part.noise.log_scale = math.log(spread)
     torch.manual_seed(0)
@@ -106,14 +102,21 @@ class Recording(Density):
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         return self.inner.log_prob(v, cond)
 
-    def sample(self, num, cond=None, *, event_shape=None, generator=None):  # type: ignore[no-untyped-def] # noqa: ANN
+    def sample(
+        self,
+        num: int,
+        cond: Tensor | None = None,
+        *,
+        event_shape: tuple[int, ...] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
         return self.noise, self.inner.log_prob(self.noise, cond)
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
 @pytest.mark.parametrize("name", ["softplus", "gumbel-threshold", "binary", "round-variational", "ordinal-variational"])
 def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) -> None:
-    """Noise on a grid is pushed through the map: sum of q(v) |dv| over the images, |dv| by autodiff of the map alone."""
+    """Noise on a grid is pushed through the map: sum of q(v) |dv| over the images, |dv| by autodiff."""
     surjection = SURJECTIONS[name](num_classes).double()
     recorder = Recording(surjection.noise)  # type: ignore[arg-type]
     surjection.noise = recorder
@@ -123,9 +126,11 @@ def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) ->
         x = torch.full((len(u), 1), label)
         recorder.noise = u.unsqueeze(1).clone().requires_grad_()
         v, log_q = surjection.lift(x, context_of(x))
-        rows = [torch.autograd.grad(v[:, 0, c].sum(), recorder.noise, retain_graph=True)[0][:, 0] for c in range(channels)]
+        rows = [
+            torch.autograd.grad(v[:, 0, c].sum(), recorder.noise, retain_graph=True)[0][:, 0] for c in range(channels)
+        ]
         volume = torch.linalg.det(torch.stack(rows, dim=1)).abs() * cell  # |dv| of each cell
-        mass = float((log_q.exp() * volume).sum())
+        mass = float((log_q.exp() * volume).sum().detach())
         assert abs(mass - 1) < 5e-3, (name, label, mass)
 
 
@@ -133,7 +138,7 @@ def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) ->
 def test_the_gumbel_closed_form_integrates_to_one(num_classes: int) -> None:
     """Directly over v: the density of Gumbels given their argmax, by quadrature over its whole region."""
     phi = torch.tensor([0.4, -0.6, 0.1], dtype=torch.float64)[:num_classes]
-    v, cell = grid(-4, 16, 1600 if num_classes == 2 else 160, num_classes)
+    v, cell = grid(-4, 14, 1600 if num_classes == 2 else 240, num_classes)
     for label in range(num_classes):
         inside = v.argmax(dim=-1) == label
         x = torch.full((len(v), 1), label)
@@ -154,7 +159,7 @@ def test_draws_follow_log_q(name: str) -> None:
     with torch.no_grad():
         v, log_q = surjection.lift(x, context_of(x))
     v = v[:, 0]
-    centre, width = v.median(dim=0).values, 0.35 * v.std(dim=0)
+    centre, width = v.median(dim=0).values, 0.8 * v.std(dim=0)
     low, high = centre - width, centre + width  # a box; r is uniform on it
     inside = ((v > low) & (v < high)).all(dim=-1)
     weight = inside.double() * torch.exp(-log_q) / (high - low).prod()

@@ -1,0 +1,217 @@
+"""Argmax flows on spaces small enough to enumerate: P(x) by quadrature or long IWBO, bounds below it, samples."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from contracts import all_events, chi_square_p_value
+from torch import Tensor
+
+from unordinal.config import ArgmaxFlowConfig, SurjectionName
+from unordinal.data.spec import DataSpec
+from unordinal.evaluate.likelihood import iwbo
+from unordinal.flows.density import StandardLogistic, StandardNormal
+from unordinal.models import build_model
+from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
+from unordinal.surjections.cartesian import BinaryProduct
+from unordinal.surjections.rounding import OneHotRounding
+
+K, L = 3, 2
+SMALL: dict[str, Any] = {"width": 8, "num_layers": 1, "num_heads": 2, "num_mixtures": 2, "channel_width": 4}
+SMALL |= {"context_width": 4, "num_flows": 2}
+WAYS: tuple[SurjectionName, ...] = (
+    "binary",
+    "softplus",
+    "gumbel",
+    "gumbel-threshold",
+    "round-uniform",
+    "round-variational",
+)
+CASES: dict[str, ArgmaxFlowConfig] = {
+    **{f"{way} ar": ArgmaxFlowConfig(surjection=way, **SMALL) for way in WAYS},
+    **{f"{way} coupling": ArgmaxFlowConfig(surjection=way, flow="coupling", **SMALL) for way in WAYS},
+    "softplus base 2 ar": ArgmaxFlowConfig(surjection="softplus", base=2, **SMALL),
+    "gumbel-threshold base 2 coupling": ArgmaxFlowConfig(
+        surjection="gumbel-threshold", base=2, flow="coupling", noise_flows=1, **SMALL
+    ),
+    "binary ar transformer": ArgmaxFlowConfig(net="transformer", conv=3, **SMALL),
+    "softplus coupling transformer": ArgmaxFlowConfig(
+        surjection="softplus", flow="coupling", net="transformer", **SMALL
+    ),
+    "softplus noise flows": ArgmaxFlowConfig(surjection="softplus", noise_flows=2, **SMALL),
+    "ordinal": ArgmaxFlowConfig(surjection="ordinal", **SMALL),
+}
+
+
+@functools.cache
+def made(name: str) -> ArgmaxFlow:
+    """A model trained for a moment, so that q(v | x) covers what p(v) gives to x: importance weights can be trusted."""
+    torch.manual_seed(1)
+    model = build_model(CASES[name], DataSpec("tiny", K, (L,)))
+    assert isinstance(model, ArgmaxFlow)
+    events = all_events(K, (L,))
+    x = events[torch.multinomial(torch.arange(1.0, len(events) + 1), 256, replacement=True)]
+    model.initialise(x)
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    for _ in range(150):
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+    return model.double().eval()
+
+
+def sampled_frequencies(model: ArgmaxFlow, num: int) -> tuple[Tensor, float]:
+    """How often each x came up, (K^L,), and the share of samples with an invalid code."""
+    x = model.sample(num, generator=torch.Generator().manual_seed(0))
+    bad = (x >= K).any(dim=1)
+    index = (x * K ** torch.arange(L - 1, -1, -1)).sum(dim=1)[~bad]
+    return torch.bincount(index, minlength=K**L).double(), float(bad.double().mean())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_probabilities_sum_to_one_minus_the_invalid_mass_and_samples_follow_them(name: str) -> None:
+    model = made(name)
+    events, k, num = all_events(K, (L,)), 20_000, 4000
+    torch.manual_seed(0)
+    with torch.no_grad():
+        log_p, variance = iwbo(model, events, k, 20_000, lambda _: None)
+    p = log_p.exp()
+    counts, bad = sampled_frequencies(model, num)
+    # standard errors of the sum of P(x) and of the share of invalid samples
+    error = float((p.square() * variance).sum().sqrt()) + (max(bad * (1 - bad), 1 / num) / num) ** 0.5
+    assert abs(float(p.sum()) - (1 - bad)) < 4.5 * error
+    assert error < 0.05
+    # each x: the difference of two independent estimates
+    share = counts / num
+    spread = (p.square() * variance + p * (1 - p) / num).sqrt()
+    assert float(((share - p).abs() / spread).max()) < 5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_elbo_is_below_iwbo_is_below_log_p_in_the_mean(name: str) -> None:
+    model = made(name)
+    events = all_events(K, (L,))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        log_p, variance = iwbo(model, events, 20_000, 20_000, lambda _: None)
+        elbo = torch.stack([model.elbo(events) for _ in range(400)])
+        tighter = torch.stack([iwbo(model, events, 16, 20_000, lambda _: None)[0] for _ in range(200)])
+    errors = [part.std(dim=0) / len(part) ** 0.5 for part in (elbo, tighter)]
+    assert bool((elbo.mean(0) <= tighter.mean(0) + 4 * (errors[0] + errors[1])).all())
+    assert bool((tighter.mean(0) <= log_p + 4 * (errors[1] + variance.sqrt())).all())
+    assert float((tighter.mean(0) - elbo.mean(0)).mean()) > 0  # and strictly, taken together
+
+
+def test_p_of_x_by_quadrature() -> None:
+    """One position, two classes, two reals: P(x) as the integral of the density over x's half plane."""
+    torch.manual_seed(0)
+    config = ArgmaxFlowConfig(surjection="softplus", **SMALL)
+    model = build_model(config, DataSpec("tiny", 2, (1,)))
+    for parameter in model.parameters():
+        parameter.data += 0.03 * torch.randn_like(parameter)
+    model = model.double().eval()
+    assert isinstance(model, ArgmaxFlow)
+    side = torch.linspace(-40, 40, 801, dtype=torch.float64)
+    v = torch.cartesian_prod(side, side).unsqueeze(1)  # (N, L = 1, C = 2)
+    with torch.no_grad():
+        mass = torch.cat([model.density.log_prob(part).exp() for part in v.split(500_000)]) * (side[1] - side[0]) ** 2
+        on_the_line = (v[:, 0, 0] == v[:, 0, 1]).double() * 0.5  # half a cell on either side
+        chosen = model.surjection.quantize(v)[:, 0]
+        p = torch.stack([(mass * ((chosen == x).double() - on_the_line * (chosen == x))).sum() for x in range(2)])
+        p[1] += (mass * on_the_line).sum()  # argmax gives ties to the first
+        log_p, variance = iwbo(model, torch.tensor([[0], [1]]), 200_000, 50_000, lambda _: None)
+    assert abs(float(p.sum()) - 1) < 0.02  # the density's tails reach beyond the grid
+    assert bool(((log_p.exp() - p).abs() < 5 * variance.sqrt() * p + 0.02).all())
+
+
+def test_a_binary_flow_of_independent_normals_is_exactly_uniform() -> None:
+    """A case with a closed form: signs of standard normals are fair coins, P(x) = 2^-bits."""
+    model = ArgmaxFlow(BinaryProduct(4, StandardLogistic((L, 2))), StandardNormal((L, 2)), event_shape=(L,)).double()
+    events = all_events(4, (L,))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        log_p, variance = iwbo(model, events, 50_000, 50_000, lambda _: None)
+    exact = -4 * math.log(2)
+    assert bool(((log_p - exact).abs() < 5 * variance.sqrt()).all())
+    counts = torch.bincount((model.sample(20_000) * torch.tensor([4, 1])).sum(1), minlength=16).double()
+    assert chi_square_p_value(counts, torch.full((16,), 1 / 16, dtype=torch.float64)) > 1e-4
+
+
+@pytest.mark.parametrize("flow", ["ar", "coupling"])
+@pytest.mark.parametrize("net", ["lstm", "transformer"])
+def test_samples_have_any_length_and_a_seed_reproduces_them(flow: Any, net: Any) -> None:
+    model = build_model(ArgmaxFlowConfig(flow=flow, net=net, **SMALL), DataSpec("tiny", K, (4,))).eval()
+    first, second = (model.sample(3, generator=torch.Generator().manual_seed(5), event_shape=(7,)) for _ in range(2))
+    assert torch.equal(first, second)
+    assert first.shape == (3, 7)
+    assert not torch.equal(first, model.sample(3, generator=torch.Generator().manual_seed(6), event_shape=(7,)))
+
+
+def test_progress_is_told_of_every_position() -> None:
+    for name in ("binary ar", "binary coupling"):
+        told: list[float] = []
+        made(name).sample(3, advance=told.append)
+        assert sum(told) == 3 * L
+
+
+def test_invalid_codes_are_kept_counted_or_drawn_anew() -> None:
+    model = ArgmaxFlow(BinaryProduct(3, StandardLogistic((L, 2))), StandardNormal((L, 2)), event_shape=(L,))
+    x = model.sample(2000, generator=torch.Generator().manual_seed(0))
+    assert abs(float((x == 3).double().mean()) - 0.25) < 0.04  # the fourth code, a quarter of the mass
+    assert model.has_invalid
+    again = model.sample(300, generator=torch.Generator().manual_seed(0), invalid="resample")
+    assert int(again.max()) == 2
+    counts = torch.bincount((again * torch.tensor([3, 1])).sum(1), minlength=9).double()
+    assert chi_square_p_value(counts, torch.full((9,), 1 / 9, dtype=torch.float64)) > 1e-4
+    hopeless = ArgmaxFlow(OneHotRounding(3), StandardNormal((50, 3)), event_shape=(50,))
+    with pytest.raises(InvalidSamplesError, match="4 of 4 samples still hold invalid codes after 20 tries"):
+        hopeless.sample(4, invalid="resample")
+
+
+def test_every_parameter_learns() -> None:
+    for name in CASES:
+        model = made(name).train()
+        x = all_events(K, (L,))
+        model(x).mean().backward()
+        for label, parameter in model.named_parameters():
+            assert parameter.grad is not None, (name, label)
+            assert bool(torch.isfinite(parameter.grad).all()), (name, label)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), StandardNormal((2, 3)), event_shape=(2,)),
+            "gives 2 channels for 4 classes, but the density has 3",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(flow="coupling", **SMALL), DataSpec("d", 2, (4,))),
+            "at least 2 channels, but the surjection gives 1",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(base=3, **SMALL), DataSpec("d", 27, (4,))),
+            "binary has base 2, one real per bit, got base 3",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(surjection="softplus", base=28, **SMALL), DataSpec("d", 27, (4,))),
+            "number of classes, 27; got 28",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(surjection="ordinal", base=3, **SMALL), DataSpec("d", 27, (4,))),
+            "one real per class, got base 3",
+        ),
+        (lambda: build_model(ArgmaxFlowConfig(**SMALL), DataSpec("d", 3, (4, 4))), r"shape \(4, 4\)"),
+        (lambda: made("binary ar").elbo(torch.full((2, L), 3)), "class 3, but num_classes=3"),
+        (lambda: made("binary ar").sample(0), "num_samples must be at least 1"),
+        (lambda: made("binary ar").sample(1, event_shape=(0,)), r"cannot have shape \(0,\)"),
+        (lambda: made("binary ar").sample(1, steps=3), "it has no steps"),
+        (lambda: made("binary ar").sample(1, **{"invalid": "drop"}), "not 'drop'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
