@@ -36,6 +36,9 @@ bench: setup
 	$(BIN)/python benchmarks/diffusion_loss.py
 	$(BIN)/python benchmarks/sampling_step.py
 	$(BIN)/python benchmarks/training_throughput.py
+	$(BIN)/python benchmarks/mixture_inverse.py
+	$(BIN)/python benchmarks/flow_sampling.py
+	$(BIN)/python benchmarks/flow_training.py
 
 docs: setup
 	$(BIN)/python docs/build.py

@@ -13,6 +13,15 @@ from unordinal.cli import run as run_cli
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 SMALL = ["--size", "tiny", "--length", "32", "--batch-size", "4", "--validate-examples", "8"]
 SMALL += ["--model.num-steps", "20", "--model.width", "16", "--model.num-blocks", "1", "--model.global-heads", "1"]
+SMALL_FLOW = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8", "--model.width", "8"]
+SMALL_FLOW += ["--model.num-mixtures", "2", "--model.channel-width", "4", "--model.num-flows", "1"]
+
+
+def small_flags(preset: str) -> list[str]:
+    """Flags that make a preset's model a few weights large."""
+    if preset.endswith("multinomial"):
+        return SMALL
+    return SMALL_FLOW if preset.startswith("toy/") else [*SMALL_FLOW, "--length", "16"]
 
 
 @dataclass(frozen=True)
@@ -78,4 +87,13 @@ def trained(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_cli(["train", "text8/multinomial", "--data", f"text:{book}", *SMALL, "--steps", "20", "--out", str(out)])
         == 0
     )
+    return out
+
+
+@pytest.fixture(scope="session")
+def trained_flow(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small argmax flow after a few steps."""
+    out = tmp_path_factory.mktemp("trained") / "flow"
+    words = ["train", "text8/argmax-ar", "--data", f"text:{book}", *small_flags("text8/argmax-ar")]
+    assert run_cli([*words, "--steps", "5", "--out", str(out)]) == 0
     return out

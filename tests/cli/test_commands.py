@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SMALL, Cli
+from conftest import SMALL, Cli, small_flags
 
 import unordinal
 from unordinal.cli import COMMANDS
@@ -57,14 +57,25 @@ def test_train_ends_with_json(cli: Cli, book: Path) -> None:
 
 @pytest.mark.parametrize("preset", sorted(unordinal.PRESETS))
 def test_every_preset_trains_scores_and_samples(preset: str, cli: Cli, book: Path) -> None:
-    trained = cli("train", preset, "--data", f"text:{book}", *SMALL, "--steps", 3, "--out", "run", "--json")
+    data = () if preset.startswith("toy/") else ("--data", f"text:{book}")
+    trained = cli("train", preset, *data, *small_flags(preset), "--steps", 3, "--out", "run", "--json")
     assert trained.code == 0, trained.err
-    scored = cli("evaluate", "run", "--split", "val", "--json")
+    is_flow = not preset.endswith("multinomial")
+    assert ("Surjection" in trained.err) == is_flow
+    scored = cli("evaluate", "run", "--split", "val", "--num-examples", 4, "--invalid-samples", 2, "--json")
     assert scored.code == 0, scored.err
-    assert 0 < scored.json["bits_per_dim"] < 20
+    assert math.isfinite(scored.json["bits_per_dim"])
+    assert scored.json["kind"] == "elbo"
+    if is_flow:
+        words = ("evaluate", "run", "--bound", "iwbo", "--k", 5, "--num-examples", 4, "--invalid-samples", 0, "--json")
+        tighter = cli(*words)
+        assert tighter.code == 0, tighter.err
+        assert tighter.json["kind"] == "iwbo-5"
+        assert math.isfinite(tighter.json["bits_per_dim"])
     sampled = cli("sample", "run", "--num", 2, "--json")
     assert sampled.code == 0, sampled.err
     assert len(sampled.json["samples"]) == 2
+    assert sampled.json["invalid_codes"] >= 0
 
 
 def test_evaluate_both_ways(cli: Cli, trained: Path) -> None:

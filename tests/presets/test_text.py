@@ -38,7 +38,7 @@ def test_smaller_sizes_keep_the_model_they_bound(name: str) -> None:
 
 
 def test_unknown_names_list_the_known() -> None:
-    with pytest.raises(ValueError, match=r"unknown preset 'text8/x'.*text8/multinomial, enwik8/multinomial"):
+    with pytest.raises(ValueError, match=r"unknown preset 'text8/x'.*text8/multinomial, enwik8/multinomial, text8/arg"):
         preset("text8/x")
     with pytest.raises(ValueError, match="unknown size 'big'; expected tiny, small, paper"):
         preset("text8/multinomial", "big")

@@ -30,6 +30,10 @@ def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:
             f"this model's network takes sequences, (N, length) arrays; "
             f"the examples of {spec.name} have shape {spec.event_shape}"
         )
+    if config.num_flows < 1:
+        raise ValueError(f"num_flows must be at least 1, got {config.num_flows}")
+    if config.noise_flows < 0:
+        raise ValueError(f"noise_flows must be at least 0, got {config.noise_flows}")
     surjection = build_surjection(config, spec.num_classes)
     context = None
     if config.surjection != "round-uniform":  # which has nothing to learn
