@@ -10,7 +10,7 @@ from torch import Tensor
 from unordinal.numerics import mixture_logit, mixture_logit_inverse
 
 TOLERANCE = 1e-9
-NUM = 4000
+NUM = 768  # one coupling layer of one sequence of 256
 # components, spread of their means, spread of their log-scales: like a fresh model's, a trained one's, and worse
 CASES = ((4, 1.0, 0.5), (8, 3.0, 1.0), (27, 3.0, 1.0), (27, 5.0, 1.5), (64, 1.0, 0.5), (8, 10.0, 2.0))
 

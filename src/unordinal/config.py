@@ -147,7 +147,7 @@ class OptimConfig:
     clip: float | None = None
     """Largest norm of the gradient."""
     ema: float = 0.999
-    """Decay of the moving average of the weights, which is what is scored and published."""
+    """Decay of the moving average of the weights, which is what is scored; 0 for none, as in the paper."""
 
 
 @dataclass(frozen=True)

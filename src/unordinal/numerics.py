@@ -1,5 +1,7 @@
 """Small numerical pieces that several models share."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -50,56 +52,63 @@ def mixture_logit(v: Tensor, log_weights: Tensor, means: Tensor, log_scales: Ten
     return log_cdf - log_rest, log_density - log_cdf - log_rest
 
 
-FIRST_POINTS = 8  # component quantiles at which the inverse first looks
+FIRST_POINTS = 6  # components whose quantiles the inverse looks at first, beside the lowest and the highest
 MOST_ITERATIONS = 60  # each cuts the bracket to a third at least, so float64 has none left to cut after 40
 
 
 def mixture_logit_inverse(
     y: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor, *, tolerance: float | None = None
 ) -> tuple[Tensor, int]:
-    """The v with mixture_logit(v) = y, and how many evaluations of all elements it took; not differentiable itself.
+    """The v with mixture_logit(v) = y, and how many evaluations the slowest element took; not differentiable itself.
 
     The components' own quantiles bracket the mixture's, so a root is always enclosed. Each iteration evaluates the
     inverse function's cubic through both ends of the bracket (values and slopes: fourth order near the root) and the
-    points that cut it in three (so that it shrinks however crooked the function), and stops when the Newton
-    correction of every element is below `tolerance` (relative above 1; default 16 roundings of the type).
+    points that cut it in three (so that it shrinks however crooked the function). An element is done when its Newton
+    correction is below `tolerance` (relative above 1; default 16 roundings of the type) and is not evaluated again.
     """
     tolerance = 16 * torch.finfo(y.dtype).eps if tolerance is None else tolerance
-    quantiles = (means + torch.exp(log_scales) * y.unsqueeze(-1)).sort(dim=-1).values  # (..., M)
-    last = means.shape[-1] - 1
-    if last == 0:
-        return quantiles.squeeze(-1), 0
-    first = torch.linspace(0, last, min(FIRST_POINTS, last + 1), device=y.device).round().long()
-    parameters = [p.unsqueeze(-2) for p in (log_weights, means, log_scales)]  # (..., 1, M)
-    targets = y.unsqueeze(-1)
-    points = quantiles[..., first]  # (..., P)
+    shape = y.shape
+    quantiles = (means + torch.exp(log_scales) * y.unsqueeze(-1)).reshape(y.numel(), -1)  # (N, M)
+    if quantiles.shape[-1] == 1:
+        return quantiles.view(shape), 0
+    parameters = [p.expand(*shape, -1).reshape(y.numel(), 1, -1) for p in (log_weights, means, log_scales)]
+    target = y.reshape(-1, 1)
+    points = torch.cat(
+        [quantiles.amin(-1, keepdim=True), quantiles.amax(-1, keepdim=True), quantiles[:, :FIRST_POINTS]], dim=-1
+    )
     values, slopes = mixture_logit(points, *parameters)
-    bracket = narrowed(points, values - targets, slopes)
-    guess, correction = points[..., 0], torch.zeros_like(y)
+    bracket = narrowed(points, values - target, slopes)
+    found, todo = torch.empty_like(target[:, 0]), torch.arange(len(target), device=y.device)
     iterations = 1
-    while iterations < MOST_ITERATIONS:
-        points, _, _ = bracket
-        low, high = points.unbind(-1)
+    while True:
+        low, high = bracket[0].unbind(-1)
         guess = root_guess(*bracket)
         tried = torch.stack([guess, (2 * low + high) / 3, (low + 2 * high) / 3], dim=-1)
         values, slopes = mixture_logit(tried, *parameters)
-        values = values - targets
+        values = values - target
         iterations += 1
-        correction = values[..., 0] * torch.exp(-slopes[..., 0])
+        correction = values[:, 0] * torch.exp(-slopes[:, 0])
         allowed = tolerance * (1 + guess.abs())
-        if bool(((correction.abs() <= allowed) | (high - low <= allowed)).all()):
-            break
+        is_open = (correction.abs() > allowed) & (high - low > allowed)
+        found[todo] = torch.minimum(torch.maximum(guess - correction, low), high)
+        if iterations == MOST_ITERATIONS or not bool(is_open.any()):
+            return found.view(shape), iterations
         joined = [torch.cat(pair, dim=-1) for pair in zip(bracket, (tried, values, slopes), strict=True)]
-        order = joined[0].argsort(dim=-1)
-        bracket = narrowed(*(part.gather(-1, order) for part in joined))
-    low, high = bracket[0].unbind(-1)
-    return torch.minimum(torch.maximum(guess - correction, low), high), iterations
+        if not bool(is_open.all()):
+            todo, target = todo[is_open], target[is_open]
+            parameters, joined = [p[is_open] for p in parameters], [part[is_open] for part in joined]
+        bracket = narrowed(*joined)
 
 
 def narrowed(points: Tensor, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The two neighbours, among sorted points (..., P), between which the values change sign: three (..., 2)."""
-    right = (values <= 0).sum(dim=-1, keepdim=True).clamp(1, points.shape[-1] - 1)
-    ends = torch.cat([right - 1, right], dim=-1)
+    """The nearest of some points (N, P) on either side of the root, where the values change sign: three (N, 2)."""
+    is_left = values <= 0
+    left = torch.where(is_left, points, -math.inf).argmax(dim=-1, keepdim=True)
+    right = torch.where(is_left, math.inf, points).argmin(dim=-1, keepdim=True)
+    # rounding may put an end of the first bracket on the wrong side of the root: it is an end all the same
+    left = torch.where(is_left.any(-1, keepdim=True), left, points.argmin(dim=-1, keepdim=True))
+    right = torch.where(is_left.all(-1, keepdim=True), points.argmax(dim=-1, keepdim=True), right)
+    ends = torch.cat([left, right], dim=-1)
     return points.gather(-1, ends), values.gather(-1, ends), slopes.gather(-1, ends)
 
 

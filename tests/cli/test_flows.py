@@ -49,7 +49,7 @@ def test_surjections_bases_and_nets_swap(
         (("--surjection", "argmax"), "argmax"),
         (("--model.num-mixtures", 0), "at least 1 component, got 0"),
         (("--model.dropout", 1), "dropout 1"),
-        (("--model.context-width", 0), "got 0"),
+        (("--model.context-width", 0), "context_width must be at least 1, got 0"),
         (("--model.noise-flows", -1), "noise_flows must be at least 0, got -1"),
         (("--model.num-flows", 0, "--model.flow", "coupling"), "num_flows must be at least 1, got 0"),
     ],
@@ -102,7 +102,7 @@ def test_invalid_codes_are_shown_counted_and_resampled(cli: Cli, trained_flow: P
     assert again["samples"] == kept["samples"]
     clean = cli("sample", trained_flow, "--num", 3, "--length", 2, "--invalid", "resample", "--json").json
     assert clean["invalid_codes"] == 0
-    hopeless = cli("sample", trained_flow, "--num", 3, "--length", 400, "--invalid", "resample")
+    hopeless = cli("sample", trained_flow, "--num", 3, "--length", 60, "--invalid", "resample")
     assert hopeless.code == 1
     assert "after 20 tries" in hopeless.complaint
     for flag in (("--steps", 3), ("--chain", "c.png")):

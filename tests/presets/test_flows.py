@@ -29,7 +29,7 @@ def test_flows_are_as_published(
     if kind == "coupling":
         assert model.num_flows == 8
     assert (config.train.batch_size, config.train.lr, config.train.epochs) == (batch_size, 1e-3, epochs)
-    assert (config.optim.optimizer, config.optim.decay_per_epoch) == (optimizer, 0.995)
+    assert (config.optim.optimizer, config.optim.decay_per_epoch, config.optim.ema) == (optimizer, 0.995, 0.0)
     assert (config.data.name, config.data.length) == (data, 256 if data == "text8" else 320)
     assert config.data.alphabet == ("text8" if data == "text8" else "bytes")
 

@@ -32,6 +32,8 @@ def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:
         )
     if config.num_flows < 1:
         raise ValueError(f"num_flows must be at least 1, got {config.num_flows}")
+    if config.context_width < 1:
+        raise ValueError(f"context_width must be at least 1, got {config.context_width}")
     if config.noise_flows < 0:
         raise ValueError(f"noise_flows must be at least 0, got {config.noise_flows}")
     surjection = build_surjection(config, spec.num_classes)

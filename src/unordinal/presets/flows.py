@@ -26,7 +26,7 @@ def paper_size(data: DataConfig, kind: FlowKind) -> tuple[ArgmaxFlowConfig, Trai
     if kind == "ar":
         model = ArgmaxFlowConfig(flow="ar", width=2048, num_layers=2, num_mixtures=27, channel_width=128, dropout=0.25)
         train = TrainConfig(epochs=40, batch_size=64, lr=1e-3)
-        return model, train, OptimConfig(optimizer="adam", decay_per_epoch=0.995)
+        return model, train, OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
     is_text8 = data.name == "text8"
     model = ArgmaxFlowConfig(
         flow="coupling",
@@ -37,7 +37,7 @@ def paper_size(data: DataConfig, kind: FlowKind) -> tuple[ArgmaxFlowConfig, Trai
         dropout=0.05 if is_text8 else 0.1,
     )
     train = TrainConfig(epochs=40 if is_text8 else 20, batch_size=16 if is_text8 else 32, lr=1e-3)
-    return model, train, OptimConfig(optimizer="adamax", decay_per_epoch=0.995)
+    return model, train, OptimConfig(optimizer="adamax", decay_per_epoch=0.995, ema=0.0)
 
 
 def sized(model: ArgmaxFlowConfig, size: Size) -> tuple[ArgmaxFlowConfig, TrainConfig]:

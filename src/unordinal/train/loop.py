@@ -92,7 +92,7 @@ class Loop:
         first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
         self.model.initialise(first.to(device))
         self.optimizer = build_optimizer(self.model, optim, config.lr)
-        self.ema = AveragedModel(self.model, multi_avg_fn=averaging(optim.ema))
+        self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
         self.at = Progressed()
         if config.compile:
@@ -175,6 +175,26 @@ class Loop:
         if not math.isfinite(bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")
         return bits
+
+
+class Unaveraged:
+    """The model itself in the place of its average: no second copy of the weights."""
+
+    def __init__(self, model: CategoricalModel):
+        self.module = model
+
+    def update_parameters(self, model: CategoricalModel) -> None:
+        assert model is self.module
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        assert not state
+
+
+def averaged(model: CategoricalModel, decay: float) -> AveragedModel | Unaveraged:
+    return AveragedModel(model, multi_avg_fn=averaging(decay)) if decay else Unaveraged(model)
 
 
 Weights = tuple[Tensor, ...] | list[Tensor]
@@ -295,7 +315,7 @@ def publish(loop: Loop) -> None:
     """The averaged weights become the run's model.safetensors."""
     model = loop.ema.module
     assert isinstance(model, CategoricalModel)
-    notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema"}
+    notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema" if loop.optim.ema else "last"}
     if loop.at.best_step == loop.at.step:
         notes["val_bits_per_dim"] = loop.at.best_bits
     loop.folder.publish(model, notes)
