@@ -13,10 +13,17 @@ if TYPE_CHECKING:
     from unordinal.data import Data, DataSpec, Vocabulary, load_data
     from unordinal.diffusion.uniform import UniformNoise
     from unordinal.evaluate.likelihood import Score
+    from unordinal.flows.bijection import Bijection
+    from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
     from unordinal.model import CategoricalModel
+    from unordinal.models.argmax_flow import ArgmaxFlow
     from unordinal.models.diffusion import MultinomialDiffusion
     from unordinal.nets.transformer import TimeTransformer
     from unordinal.presets import PRESETS, preset
+    from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
+    from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct
+    from unordinal.surjections.rounding import OneHotRounding
+    from unordinal.surjections.surjection import Surjection
     from unordinal.train.run import Run, load
 
 # Where each public name lives; imported when first asked for, so that `unordinal --help` does not wait for torch.
@@ -29,23 +36,49 @@ _PUBLIC = {
     "load_data": "unordinal.data",
     "UniformNoise": "unordinal.diffusion.uniform",
     "Score": "unordinal.evaluate.likelihood",
+    "Bijection": "unordinal.flows.bijection",
+    "ConditionalNormal": "unordinal.flows.density",
+    "Density": "unordinal.flows.density",
+    "Flow": "unordinal.flows.density",
+    "StandardLogistic": "unordinal.flows.density",
+    "StandardNormal": "unordinal.flows.density",
     "CategoricalModel": "unordinal.model",
+    "ArgmaxFlow": "unordinal.models.argmax_flow",
     "MultinomialDiffusion": "unordinal.models.diffusion",
     "TimeTransformer": "unordinal.nets.transformer",
     "PRESETS": "unordinal.presets",
     "preset": "unordinal.presets",
+    "GumbelArgmax": "unordinal.surjections.argmax",
+    "SoftplusArgmax": "unordinal.surjections.argmax",
+    "BinaryProduct": "unordinal.surjections.cartesian",
+    "CartesianProduct": "unordinal.surjections.cartesian",
+    "OneHotRounding": "unordinal.surjections.rounding",
+    "Surjection": "unordinal.surjections.surjection",
     "Run": "unordinal.train.run",
     "load": "unordinal.train.run",
 }
 
 __all__ = [
     "PRESETS",
+    "ArgmaxFlow",
+    "Bijection",
+    "BinaryProduct",
+    "CartesianProduct",
     "CategoricalModel",
+    "ConditionalNormal",
     "Data",
     "DataSpec",
+    "Density",
+    "Flow",
+    "GumbelArgmax",
     "MultinomialDiffusion",
+    "OneHotRounding",
     "Run",
     "Score",
+    "SoftplusArgmax",
+    "StandardLogistic",
+    "StandardNormal",
+    "Surjection",
     "TimeTransformer",
     "UniformNoise",
     "Vocabulary",
