@@ -68,7 +68,7 @@ class ArgmaxFlowConfig:
     surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "binary"
     """How classes become numbers and back: one real per bit, K-way argmax with one of three inverses, or rounding."""
     base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
-    """Write classes in base M first, M reals per digit; default none (binary is base 2 with one real per bit)."""
+    """Write classes in base M first, M reals per digit (binary becomes softplus); default none."""
     net: Annotated[Literal["lstm", "transformer"], tyro.conf.arg(aliases=("--net",))] = "lstm"
     """What reads the sequence; the paper's is an LSTM."""
     width: int = 2048

@@ -18,6 +18,8 @@ AR = ("train", "text8/argmax-ar", *small_flags("text8/argmax-ar"), "--steps", "2
     ("flags", "base", "channels"),
     [
         ((), 2, 5),
+        (("--base", 3), 3, 9),
+        (("--base", 2), 2, 10),
         (("--surjection", "softplus", "--base", 27), 27, 27),
         (("--surjection", "softplus"), 27, 27),
         (("--surjection", "softplus", "--base", 6), 6, 12),
@@ -44,7 +46,10 @@ def test_surjections_bases_and_nets_swap(
     [
         (("--surjection", "softplus", "--base", 28), "between 2 and the number of classes, 27; got 28"),
         (("--surjection", "softplus", "--base", 1), "between 2 and the number of classes, 27; got 1"),
-        (("--base", 3), "binary has base 2, one real per bit, got base 3"),
+        (("--base", 28), "between 2 and the number of classes, 27; got 28"),
+        (("--net", "transformer", "--model.num-heads", 0), "heads 0"),
+        (("--net", "transformer", "--model.width", -8), "width -8"),
+        (("--net", "transformer", "--model.num-heads", 2, "--model.dropout", 1), "dropout must be at least 0"),
         (("--surjection", "ordinal", "--model.flow", "coupling"), "at least 2 channels, but the surjection gives 1"),
         (("--surjection", "argmax"), "argmax"),
         (("--model.num-mixtures", 0), "at least 1 component, got 0"),
@@ -85,6 +90,8 @@ def test_bounds(cli: Cli, trained_flow: Path) -> None:
     refused(cli(*common, "--invalid-samples", 1), "--invalid-samples must be 0 or at least 2, got 1")
     refused(cli(*common, "--repeats", 0), "--repeats must be at least 1, got 0")
     refused(cli("evaluate", trained_flow, "--split", "exact"), "not known; use --split train, val or test")
+    refused(cli(*common, "--bound", "iwbo", "--repeats", 3), "--repeats 3 is for the ELBO")
+    refused(cli(*common[:2], "--split", "exact", "--num-examples", 3), "leave out --num-examples 3")
 
 
 def test_diffusion_has_importance_weights_too(cli: Cli, trained: Path) -> None:

@@ -76,6 +76,10 @@ def test_exact_cross_entropy() -> None:
     first, second = (score_pmf(coins(length=2), pmf, seed=3).bits_per_dim for _ in range(2))
     assert first == second
     assert first > score.bits_per_dim
+    assert score_pmf(coins(length=2), pmf, repeats=1).standard_error is None
+    assert score_pmf(coins(length=2), pmf, bound="iwbo", k=1).standard_error is None
+    with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
+        score_pmf(coins(length=2), pmf, repeats=0)
 
 
 def test_standard_error_of_the_exact_score_is_honest() -> None:

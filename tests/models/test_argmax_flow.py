@@ -1,5 +1,6 @@
 """Argmax flows on spaces small enough to enumerate: P(x) by quadrature or long IWBO, bounds below it, samples."""
 
+import copy
 import functools
 import math
 from collections.abc import Callable
@@ -8,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 from contracts import all_events, chi_square_p_value
-from torch import Tensor
+from torch import Tensor, nn
 
 from unordinal.config import ArgmaxFlowConfig, SurjectionName
 from unordinal.data.spec import DataSpec
 from unordinal.evaluate.likelihood import iwbo
-from unordinal.flows.density import StandardLogistic, StandardNormal
+from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
 from unordinal.surjections.cartesian import BinaryProduct
@@ -173,12 +174,27 @@ def test_invalid_codes_are_kept_counted_or_drawn_anew() -> None:
 
 def test_every_parameter_learns() -> None:
     for name in CASES:
-        model = made(name).train()
-        x = all_events(K, (L,))
-        model(x).mean().backward()
+        model = copy.deepcopy(made(name)).train()
+        model.zero_grad()
+        model(all_events(K, (L,))).mean().backward()
         for label, parameter in model.named_parameters():
             assert parameter.grad is not None, (name, label)
             assert bool(torch.isfinite(parameter.grad).all()), (name, label)
+            if not (name == "ordinal" and ("before" in label or "head.look" in label)):  # one channel has none before
+                assert bool((parameter.grad != 0).any()), (name, label)
+
+
+def test_scoring_starts_nothing_and_drops_nothing() -> None:
+    torch.manual_seed(0)
+    config = ArgmaxFlowConfig(surjection="gumbel", dropout=0.5, **SMALL)
+    model = build_model(config, DataSpec("tiny", K, (L,))).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.elbo(all_events(K, (L,)))
+    model.sample(2)
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    for kind in (torch.uint8, torch.int32):
+        assert bool(torch.isfinite(model.elbo(all_events(K, (L,)).to(kind))).all())
 
 
 @pytest.mark.parametrize(
@@ -193,8 +209,22 @@ def test_every_parameter_learns() -> None:
             "at least 2 channels, but the surjection gives 1",
         ),
         (
-            lambda: build_model(ArgmaxFlowConfig(base=3, **SMALL), DataSpec("d", 27, (4,))),
-            "binary has base 2, one real per bit, got base 3",
+            lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), DiagonalNormal((2, 3)), event_shape=(2,)),
+            "gives 2 channels for 4 classes, but the density has 3",
+        ),
+        (
+            lambda: BinaryProduct(8, ConditionalNormal(nn.Linear(1, 2))).lift(
+                torch.zeros(2, 1).long(), torch.ones(2, 1, 1)
+            ),
+            r"noise of shape \(2, 1, 3\), but its noise gives \(2, 1, 1\)",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(**{**SMALL, "net": "gru"}), DataSpec("d", 3, (4,))),
+            "unknown net 'gru'; known: lstm, transformer",
+        ),
+        (
+            lambda: build_model(ArgmaxFlowConfig(**{**SMALL, "surjection": "foo"}), DataSpec("d", 3, (4,))),
+            "unknown surjection 'foo'; known: binary, softplus",
         ),
         (
             lambda: build_model(ArgmaxFlowConfig(surjection="softplus", base=28, **SMALL), DataSpec("d", 27, (4,))),

@@ -114,6 +114,10 @@ def check_arguments(args: EvaluateArgs) -> None:
     if args.repeats is not None and args.repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
     check_bound(args.bound, args.k)
+    if args.repeats is not None and args.bound == "iwbo":
+        raise ValueError(f"--repeats {args.repeats} is for the ELBO; with --bound iwbo give --k")
+    if args.num_examples is not None and args.split == "exact":
+        raise ValueError(f"--split exact scores every x; leave out --num-examples {args.num_examples}")
     for path in (args.per_example, args.plot):
         check_output(path)
     check_seed(args.seed)

@@ -73,6 +73,8 @@ def main(argv: list[str]) -> int:
     generator = torch.Generator(device).manual_seed(args.seed)
     shape = None if args.length is None else (args.length,)
     began = time.monotonic()
+    if args.invalid == "resample" and not run.model.has_invalid:
+        say("Note: this model has no invalid codes; there is nothing to resample.")
     if isinstance(run.model, MultinomialDiffusion):
         x, chain, steps, calls = diffused(run.model, args, shape, generator)
     else:

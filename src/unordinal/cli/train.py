@@ -205,21 +205,23 @@ def train_run(
 def described(config: RunConfig, model: "CategoricalModel") -> dict[str, Any]:
     """Surjection, base and parameter counts of an argmax flow, for people (`text`) and for scripts."""
     from unordinal.models.argmax_flow import ArgmaxFlow
+    from unordinal.models.build_flow import used_surjection
     from unordinal.surjections.cartesian import CartesianProduct
 
     if not isinstance(config.model, ArgmaxFlowConfig) or not isinstance(model, ArgmaxFlow):
         return {}
     surjection = model.surjection
     base = surjection.base if isinstance(surjection, CartesianProduct) else model.num_classes
-    base = 2 if config.model.surjection == "binary" else base
+    used = used_surjection(config.model)
+    base = 2 if used == "binary" else base
     density = sum(p.numel() for p in model.density.parameters())
     inverse = sum(p.numel() for p in model.parameters()) - density
     text = (
-        f"Surjection {config.model.surjection}, base {base}: {surjection.num_channels} reals per symbol; "
+        f"Surjection {used}, base {base}: {surjection.num_channels} reals per symbol; "
         f"{density:,} parameters in p(v), {inverse:,} in q(v | x)."
     )
     counts = {"density_parameters": density, "inverse_parameters": inverse}
-    return {"text": text, "surjection": config.model.surjection, "base": base, **counts}
+    return {"text": text, "surjection": used, "base": base, **counts}
 
 
 def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:

@@ -97,7 +97,7 @@ class DataSpec:
         if self.vocabulary is not None:
             return self.vocabulary.decode(example)
         rows = example.reshape(-1, example.shape[-1]).tolist()
-        return "\n".join(" ".join(str(v) for v in row) for row in rows)
+        return "\n".join(" ".join(str(v) if v < self.num_classes else REPLACEMENT for v in row) for row in rows)
 
     def to_dict(self) -> dict[str, Any]:
         vocabulary = {"kind": self.vocabulary.kind, "symbols": self.vocabulary.symbols} if self.vocabulary else None

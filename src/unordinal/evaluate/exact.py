@@ -37,12 +37,14 @@ def score_pmf(
     standard error is theirs, weighted alike.
     """
     check_bound(bound, k)
+    if repeats < 1:
+        raise ValueError(f"repeats must be at least 1, got {repeats}")
     cells = torch.from_numpy(np.stack(np.unravel_index(np.arange(pmf.size), pmf.shape), axis=1))  # (K^D, D)
     weights = torch.from_numpy(pmf.reshape(-1)).double()
     device = next(model.parameters()).device
     was_training, began = model.training, time.monotonic()
     model.eval()
-    draws = k if bound == "iwbo" else max(repeats, 2)
+    draws = k if bound == "iwbo" else repeats
     rows = SYMBOLS_PER_CALL // cells.shape[1]
     values, variances = [], []
     try:
@@ -57,7 +59,7 @@ def score_pmf(
                     value, variance = iwbo(model, x, k, rows, advance)
                 else:
                     each = torch.stack([model.elbo(x).double().cpu() for _ in range(draws)])
-                    value, variance = each.mean(dim=0), each.var(dim=0) / draws
+                    value, variance = each.mean(dim=0), each.var(dim=0, correction=min(1, draws - 1)) / draws
                     advance(draws * len(x))
                 values.append(value)
                 variances.append(variance)
@@ -69,7 +71,7 @@ def score_pmf(
     what = "importance weights" if bound == "iwbo" else "draws"
     return Score(
         bits_per_dim=float((weights * bits).sum()),
-        standard_error=error,
+        standard_error=error if draws > 1 else None,  # one draw does not tell how it varies
         kind=kind_of(model, bound, k),
         split=EXACT,
         num_examples=len(cells),

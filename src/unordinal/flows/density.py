@@ -108,6 +108,7 @@ class DiagonalNormal(Density):
 
     def __init__(self, event_shape: tuple[int, ...]):
         super().__init__()
+        self.event_shape = tuple(event_shape)
         self.mean = nn.Parameter(torch.zeros(event_shape))
         self.log_scale = nn.Parameter(torch.zeros(event_shape))
 

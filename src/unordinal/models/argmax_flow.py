@@ -12,6 +12,7 @@ from unordinal.model import CategoricalModel
 from unordinal.progress import Advance
 from unordinal.surjections.surjection import Surjection
 
+START_SYMBOLS = 2048  # from which ActNorm starts: enough for a mean, few enough for any memory
 MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
 
 
@@ -56,11 +57,17 @@ class ArgmaxFlow(CategoricalModel):
     def log_weight(self, x: Tensor) -> Tensor:
         """log p(v) - log q(v | x) for one v ~ q(v | x) per example: (B, *D) -> (B,) (Alg. 2)."""
         self.check_classes(x)
-        v, log_q = self.surjection.lift(x, None if self.context is None else self.context(x))
+        v, log_q = self.lifted(x)
         return self.density.log_prob(v) - log_q
 
     def elbo(self, x: Tensor) -> Tensor:
-        return self.log_weight(x)
+        """One draw of `log_weight`, without dropout and without starting anything."""
+        was_training = self.training
+        self.eval()
+        try:
+            return self.log_weight(x)
+        finally:
+            self.train(was_training)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return -self.log_weight(x)
@@ -71,10 +78,15 @@ class ArgmaxFlow(CategoricalModel):
         self.check_classes(x)
         was_training = self.training
         self.train()
-        v, _ = self.surjection.lift(x, None if self.context is None else self.context(x))
+        v, _ = self.lifted(x)
         if any(isinstance(part, ActNorm) for part in self.density.modules()):
-            self.density.log_prob(v)
+            self.density.log_prob(v[: max(1, START_SYMBOLS // x[0].numel())])
         self.train(was_training)
+
+    def lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """v ~ q(v | x) and its log-density."""
+        x = x.long()
+        return self.surjection.lift(x, None if self.context is None else self.context(x))
 
     @torch.no_grad()
     def sample(
@@ -101,6 +113,8 @@ class ArgmaxFlow(CategoricalModel):
             raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
         if invalid not in ("keep", "resample"):
             raise ValueError(f"invalid codes can be kept or resampled, not {invalid!r}")
+        was_training = self.training
+        self.eval()
         steps = [part for part in self.density.modules() if isinstance(part, Autoregressive)]
         for step in steps[:1]:
             step.advance = advance
@@ -112,6 +126,7 @@ class ArgmaxFlow(CategoricalModel):
                     break
                 x[bad] = self._draw(int(bad.sum()), shape, generator)
         finally:
+            self.train(was_training)
             for step in steps[:1]:
                 step.advance = None
         num_bad = int((x >= self.num_classes).flatten(1).any(dim=1).sum())

@@ -30,6 +30,13 @@ def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:
             f"this model's network takes sequences, (N, length) arrays; "
             f"the examples of {spec.name} have shape {spec.event_shape}"
         )
+    for name, value, known in (
+        ("surjection", config.surjection, tuple(SURJECTIONS)),
+        ("flow", config.flow, tuple(DENSITIES)),
+        ("net", config.net, NETS),
+    ):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
     if config.num_flows < 1:
         raise ValueError(f"num_flows must be at least 1, got {config.num_flows}")
     if config.context_width < 1:
@@ -46,12 +53,8 @@ def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:
 
 def build_surjection(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
     """The configured surjection, in a base-M product where one is asked for."""
-    make = SURJECTIONS[config.surjection]
+    make = SURJECTIONS[used_surjection(config)]
     if config.base is None:
-        return make(config, num_classes)
-    if config.surjection == "binary":
-        if config.base != 2:
-            raise ValueError(f"surjection binary has base 2, one real per bit, got base {config.base}; use softplus")
         return make(config, num_classes)
     if config.surjection == "ordinal":
         raise ValueError(f"surjection ordinal has one real per class, got base {config.base}; leave --base out")
@@ -59,6 +62,11 @@ def build_surjection(config: ArgmaxFlowConfig, num_classes: int) -> Surjection:
     if config.base == num_classes:
         return make(config, num_classes)
     return CartesianProduct(num_classes, config.base, lambda base: make(config, base))
+
+
+def used_surjection(config: ArgmaxFlowConfig) -> SurjectionName:
+    """With a base there are M reals per digit: bits of one real each become softplus thresholds of M."""
+    return "softplus" if config.surjection == "binary" and config.base is not None else config.surjection
 
 
 def learned_noise(config: ArgmaxFlowConfig, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
@@ -121,7 +129,7 @@ SURJECTIONS: dict[SurjectionName, Callable[[ArgmaxFlowConfig, int], Surjection]]
 
 def front(config: ArgmaxFlowConfig, num_channels: int) -> list[Bijection]:
     """What brings v to zero mean and unit scale before anything else; bits start there by themselves."""
-    return [] if config.surjection == "binary" else [ActNorm(num_channels)]
+    return [] if used_surjection(config) == "binary" else [ActNorm(num_channels)]
 
 
 def autoregressive(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:
@@ -168,6 +176,7 @@ def coupling(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Densit
     return Flow(Chain(layers), StandardNormal((length, num_channels)))
 
 
+NETS = ("lstm", "transformer")
 DENSITIES: dict[str, Callable[[ArgmaxFlowConfig, int, int], Density]] = {
     "ar": autoregressive,
     "coupling": coupling,

@@ -43,7 +43,7 @@ class PlainBlock(nn.Module):
         return self.mlp(h + mixed), (seen, window)
 
 
-def blocks_of(width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool) -> nn.ModuleList:
+def check_sizes(width: int, num_blocks: int, num_heads: int, conv: int, dropout: float) -> None:
     if width < 1 or num_blocks < 1 or num_heads < 1 or width % (2 * num_heads):
         raise ValueError(
             f"a Transformer needs num_blocks >= 1 and a width that is a multiple of twice its heads; "
@@ -51,6 +51,11 @@ def blocks_of(width: int, *, num_blocks: int, num_heads: int, conv: int, is_caus
         )
     if conv < 0 or (conv and conv % 2 == 0):
         raise ValueError(f"the convolution's width must be odd, or 0 for none; got {conv}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout:g}")
+
+
+def blocks_of(width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool) -> nn.ModuleList:
     settings: Any = {"num_heads": num_heads, "conv": conv, "num_blocks": num_blocks, "is_causal": is_causal}
     return nn.ModuleList(PlainBlock(width, **settings) for _ in range(num_blocks))
 
@@ -70,6 +75,7 @@ class SequenceTransformer(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
+        check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.head_channels = width // num_heads
         self.look = SharpFeatures(in_channels)
         self.dropout = nn.Dropout(dropout)
@@ -107,6 +113,7 @@ class CausalTransformer(nn.Module):
         cond_channels: int = 0,
     ):
         super().__init__()
+        check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.out_channels, self.head_channels = width, width // num_heads
         self.look = SharpFeatures(in_channels)
         self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # stands before the first position

@@ -18,7 +18,7 @@ class SoftplusArgmax(Surjection):
         self.noise = noise
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        u, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        u, log_q = self.drawn(self.noise, x, context)
         v, log_det = softplus_threshold(u, x)
         return v, log_q - log_det
 
@@ -55,7 +55,7 @@ class GumbelArgmax(Surjection):
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if self.training and not self.is_started:
             self.begin(x)
-        s, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        s, log_q = self.drawn(self.noise, x, context)
         phi = self.locations(context).expand(s.shape)
         v, log_det = gumbel_threshold(s, x, phi)
         if isinstance(self.noise, StandardLogistic):  # the closed form is cheaper and has less to cancel

@@ -76,7 +76,7 @@ class BinaryProduct(Surjection):
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         bits = to_digits(x, 2, self.num_channels)
-        u, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        u, log_q = self.drawn(self.noise, x, context)
         size = -logsigmoid(-u)  # softplus
         size = size.clamp(min=torch.finfo(u.dtype).tiny)  # an underflow to 0 would lose its sign
         return (2 * bits - 1) * size, log_q - sum_except_batch(logsigmoid(u))

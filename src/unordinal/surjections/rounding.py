@@ -34,7 +34,7 @@ class OneHotRounding(Surjection):
         self.noise = StandardLogistic((num_classes,)) if noise is None else noise
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        s, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        s, log_q = self.drawn(self.noise, x, context)
         onehot = F.one_hot(x, self.num_classes).to(s.dtype)
         return dequantized(onehot, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
 
@@ -52,7 +52,7 @@ class OrdinalRounding(Surjection):
         self.noise = StandardLogistic((1,)) if noise is None else noise
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        s, log_q = self.noise.sample(len(x), context, event_shape=(*x.shape[1:], 1))
+        s, log_q = self.drawn(self.noise, x, context)
         low = x.unsqueeze(-1).to(s.dtype)
         return dequantized(low, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
 

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from unordinal.flows.density import Density
+
 
 class Surjection(nn.Module, ABC):
     """v (B, *D, num_channels) -> x (B, *D), and q(v | x) over what maps to x.
@@ -28,3 +30,13 @@ class Surjection(nn.Module, ABC):
     @abstractmethod
     def quantize(self, v: Tensor) -> Tensor:
         """The classes of v: (B, *D, C) -> (B, *D)."""
+
+    def drawn(self, noise: Density, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Noise for the classes x and its log-density, (B, *D, C) and (B,); noise of another width is refused."""
+        u, log_q = noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        if u.shape != (*x.shape, self.num_channels):
+            raise ValueError(
+                f"{type(self).__name__} of {self.num_classes} classes needs noise of shape "
+                f"{(*x.shape, self.num_channels)}, but its noise gives {tuple(u.shape)}"
+            )
+        return u, log_q

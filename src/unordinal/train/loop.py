@@ -171,7 +171,9 @@ class Loop:
         model = self.ema.module
         assert isinstance(model, CategoricalModel)
         config = self.config
-        bits = validation_bits(model, self.data.val, config.validate_examples, config.batch_size, self.device)
+        # times are stratified over a batch, so a diffusion wants it whole; others go in the parts they are trained in
+        rows = config.batch_size if model.draw(1) is not None else config.batch_size // self.num_parts
+        bits = validation_bits(model, self.data.val, config.validate_examples, rows, self.device)
         if not math.isfinite(bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")
         return bits
@@ -190,7 +192,8 @@ class Unaveraged:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        assert not state
+        if state:
+            raise ValueError("the checkpoint holds averaged weights, but this run keeps no average (optim.ema is 0)")
 
 
 def averaged(model: CategoricalModel, decay: float) -> AveragedModel | Unaveraged:
