@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 EXAMPLE = """Train a preset and leave a run folder.
 
 Example: unordinal train text8/multinomial --size tiny --data text:book.txt --alphabet chars --minutes 5
+Example: unordinal train text8/argmax-ar --size tiny --data docs --surjection gumbel-threshold --base 3
 
 Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
 PRESET and --size."""
