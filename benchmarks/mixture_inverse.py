@@ -1,5 +1,6 @@
 """Inverting mixtures of logistics: iterations and time to 1e-9 in float64, against a bisection of the same bracket."""
 
+import itertools
 import sys
 from functools import partial
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from unordinal.numerics import mixture_logit, mixture_logit_inverse
 
 TOLERANCE = 1e-9
-NUM = 768  # one coupling layer of one sequence of 256
+BATCHES = (1, 768)  # as in autoregressive sampling, as in one coupling layer of one sequence of 256
 # components, spread of their means, spread of their log-scales: like a fresh model's, a trained one's, and worse
 CASES = ((4, 1.0, 0.5), (8, 3.0, 1.0), (27, 3.0, 1.0), (27, 5.0, 1.5), (64, 1.0, 0.5), (8, 10.0, 2.0))
 
@@ -30,11 +31,11 @@ def bisection(y: Tensor, *parameters: Tensor) -> tuple[Tensor, int]:
 
 def main() -> int:
     most = 0
-    for components, spread, log_scale in CASES:
+    for num, (components, spread, log_scale) in itertools.product(BATCHES, CASES):
         generator = torch.Generator().manual_seed(0)
-        draws = torch.randn(3, NUM, components, generator=generator, dtype=torch.float64)
+        draws = torch.randn(3, num, components, generator=generator, dtype=torch.float64)
         parameters = (torch.log_softmax(draws[0], -1), spread * draws[1], log_scale * draws[2] - 1)
-        y = 3 * torch.randn(NUM, generator=generator, dtype=torch.float64)
+        y = 3 * torch.randn(num, generator=generator, dtype=torch.float64)
         v, iterations = mixture_logit_inverse(y, *parameters, tolerance=TOLERANCE)
         _, halvings = bisection(y, *parameters)
         error = float((mixture_logit(v, *parameters)[0] - y).abs().max())
@@ -43,10 +44,10 @@ def main() -> int:
                 "ours": partial(mixture_logit_inverse, y, *parameters, tolerance=TOLERANCE),
                 "bisection": partial(bisection, y, *parameters),
             },
-            3,
+            5,
         )
         print(
-            f"{components:>3} components, means x {spread:g}, log-scales x {log_scale:g}: {iterations} iterations "
+            f"{num:>3} numbers, {components:>2} components, means x {spread:g}, log-scales x {log_scale:g}: {iterations} iterations "
             f"({halvings} halvings), error {error:.0e}, {seconds['bisection'] / seconds['ours']:.1f} times as fast"
         )
         most = max(most, iterations)
