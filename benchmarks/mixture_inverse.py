@@ -48,7 +48,8 @@ def main() -> int:
         )
         print(
             f"{num:>3} numbers, {components:>2} components, means x {spread:g}, log-scales x {log_scale:g}: "
-            f"{iterations} iterations ({halvings} halvings), error {error:.0e}, {seconds['bisection'] / seconds['ours']:.1f} times as fast"
+            f"{iterations} iterations ({halvings} halvings), error {error:.0e}, "
+            f"{seconds['bisection'] / seconds['ours']:.1f} times as fast"
         )
         most = max(most, iterations)
     return 0 if verdict("most iterations to 1e-9", most, 15, at_least=False) else 1
