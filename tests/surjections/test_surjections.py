@@ -317,6 +317,7 @@ def test_codes_that_mean_no_class() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: gumbel(3).lift(torch.zeros(1, 1).long()), "read off a context, and none was given"),
         (lambda: num_digits(27, 1), "between 2 and the number of classes, 27; got 1"),
         (lambda: num_digits(27, 28), "between 2 and the number of classes, 27; got 28"),
         (lambda: OneHotRounding(1), "at least 2 classes, got 1"),

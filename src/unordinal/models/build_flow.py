@@ -15,7 +15,8 @@ from unordinal.flows.elementwise import Affine, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.nets.channels import ChannelNet
-from unordinal.nets.context import ClassContext, Mlp, zero_linear
+from unordinal.nets.context import ClassContext, Mlp
+from unordinal.nets.linear import zero_linear
 from unordinal.nets.recurrent import BiLSTM, CausalLSTM
 from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax

@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.linear import zero_linear
 from unordinal.nets.transformer import DepthwiseConv
 
 
@@ -33,17 +34,7 @@ class Mlp(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, *, width: int):
         super().__init__()
         self.hidden = nn.Linear(in_channels, width)
-        self.out = nn.Linear(width, out_channels)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = zero_linear(width, out_channels)
 
     def forward(self, h: Tensor) -> Tensor:
         return self.out(F.silu(self.hidden(h)))
-
-
-def zero_linear(in_channels: int, out_channels: int) -> nn.Linear:
-    """A linear layer whose output starts at zero."""
-    layer = nn.Linear(in_channels, out_channels)
-    nn.init.zeros_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.linear import zero_linear
 from unordinal.nets.sharp import SharpFeatures
 
 State = list[tuple[Tensor, Tensor]]  # hidden and cell of each layer
@@ -70,9 +71,7 @@ class BiLSTM(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.lstm = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True, bidirectional=True)
         remember(self.lstm)
-        self.out = nn.Linear(2 * width, out_channels)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = zero_linear(2 * width, out_channels)
 
     def forward(self, v: Tensor) -> Tensor:
         h, _ = self.lstm(self.dropout(self.look(v)))

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
+from unordinal.nets.linear import zero_linear
 from unordinal.nets.sharp import SharpFeatures
 from unordinal.nets.transformer import Attention, DepthwiseConv
 
@@ -81,9 +82,7 @@ class SequenceTransformer(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.embed = nn.Linear(self.look.out_channels, width)
         self.blocks = blocks_of(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
-        self.out = nn.Linear(width, out_channels)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = zero_linear(width, out_channels)
 
     def forward(self, v: Tensor) -> Tensor:
         h = self.embed(self.dropout(self.look(v)))

@@ -50,7 +50,11 @@ class GumbelArgmax(Surjection):
         self.is_started.fill_(True)
 
     def locations(self, context: Tensor | None) -> Tensor:
-        return self.offset if self.phi is None or context is None else self.offset + self.phi(context)
+        if self.phi is None:
+            return self.offset
+        if context is None:
+            raise ValueError("these Gumbel locations are read off a context, and none was given")
+        return self.offset + self.phi(context)
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if self.training and not self.is_started:

@@ -12,14 +12,14 @@ from torch.nn.functional import logsigmoid
 from unordinal.numerics import sum_except_batch
 
 
-def largest_at(u: Tensor, x: Tensor) -> Tensor:
+def element_at(u: Tensor, x: Tensor) -> Tensor:
     """Element x of each row: (..., K), (...) -> (..., 1)."""
     return u.gather(-1, x.unsqueeze(-1))
 
 
 def softplus_threshold(u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """v_x = u_x = T and v_i = T - softplus(T - u_i): (v, log |det dv/du|), (B, *D, K) and (B,) (Thresholding)."""
-    top = largest_at(u, x)
+    top = element_at(u, x)
     v, log_slope = below(u, top)
     return chosen(x, top, v), sum_except_batch(log_slope.scatter(-1, x.unsqueeze(-1), 0.0))
 
@@ -32,10 +32,10 @@ def gumbel_threshold(s: Tensor, x: Tensor, phi: Tensor) -> tuple[Tensor, Tensor]
     sigmoid(s) rounds to 1 long before its quantile is infinite.
     """
     log_e = log_softplus(-s)  # log(-log u)
-    top = torch.logsumexp(phi, dim=-1, keepdim=True) - largest_at(log_e, x)
+    top = torch.logsumexp(phi, dim=-1, keepdim=True) - element_at(log_e, x)
     v, _ = below(phi - log_e, top)  # a truncated Gumbel is the softplus threshold of a Gumbel
     log_slope = logsigmoid(-s) - torch.logaddexp(phi - top, log_e)
-    log_slope_top = largest_at(logsigmoid(-s) - log_e, x)
+    log_slope_top = element_at(logsigmoid(-s) - log_e, x)
     log_slope = log_slope.scatter(-1, x.unsqueeze(-1), log_slope_top)
     return chosen(x, top, v), sum_except_batch(log_slope)
 
@@ -43,7 +43,7 @@ def gumbel_threshold(s: Tensor, x: Tensor, phi: Tensor) -> tuple[Tensor, Tensor]
 def gumbel_log_prob(v: Tensor, x: Tensor, phi: Tensor) -> Tensor:
     """log q(v | x) of Gumbels with locations phi given that the largest is at x: (B, *D, K) -> (B,)."""
     log_prob = phi - v - torch.exp(phi - v)
-    given = torch.logsumexp(phi, dim=-1) - largest_at(phi, x).squeeze(-1)
+    given = torch.logsumexp(phi, dim=-1) - element_at(phi, x).squeeze(-1)
     return sum_except_batch(log_prob.sum(dim=-1) + given)
 
 
