@@ -15,7 +15,7 @@ class DataConfig:
     """Which data, and how they are cut."""
 
     name: str
-    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH."""
+    """docs, text8, enwik8, eight-gaussians, streets, cityscapes, text:PATH, array:PATH or maps:PATH."""
     alphabet: Alphabet | None = None
     """How text becomes classes: text8 is a-z and space, chars is whatever the file holds, bytes is all 256."""
     split: str | None = None
@@ -23,12 +23,18 @@ class DataConfig:
     length: int | None = None
     """Symbols per sequence, where the data are one long text."""
     num_classes: int | None = None
-    """Number of classes of an array; default the largest class + 1."""
+    """Number of classes of an array or of maps; default the largest class + 1."""
+    height: int | None = None
+    """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
+    width: int | None = None
+    """Columns of a map, likewise; default 64."""
+    flips: bool = True
+    """Mirror maps left to right at random, in training only."""
 
 
 @dataclass(frozen=True)
 class MultinomialConfig:
-    """Multinomial diffusion with a time-conditioned Transformer."""
+    """Multinomial diffusion over sequences with a time-conditioned Transformer."""
 
     kind: Literal["multinomial"] = "multinomial"
     num_steps: int = 1000
@@ -95,7 +101,82 @@ class ArgmaxFlowConfig:
     """Conditional coupling layers in the probabilistic inverse's noise; 0 is a diagonal normal, as in the paper."""
 
 
-ModelConfig = MultinomialConfig | ArgmaxFlowConfig
+@dataclass(frozen=True)
+class MapMultinomialConfig:
+    """Multinomial diffusion over maps with a time-conditioned U-Net."""
+
+    kind: Literal["map-multinomial"] = "map-multinomial"
+    num_steps: int = 4000
+    """T, the length of the diffusion."""
+    schedule: Literal["cosine"] = "cosine"
+    """alpha-bar over time."""
+    width: int = 64
+    """Channels at full resolution; every level below has twice as many."""
+    num_levels: int = 4
+    """Resolutions, each half of the one above."""
+    num_blocks: int = 1
+    """Residual blocks of a level on the way down, and on the way up."""
+    deep_blocks: int = 5
+    """Residual blocks of the lowest level, with attention between them."""
+    num_heads: int = 4
+    """Attention heads of the lowest level."""
+    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
+    """What the network's output means: x_0 given all other pixels (the paper's) or given this one as well."""
+    times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
+    """How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2."""
+
+
+@dataclass(frozen=True)
+class MapDensityConfig:
+    """A flow over maps and a conditional one: what argmax flows on maps and the VAE share."""
+
+    num_levels: int = 4
+    """Levels of p, a squeeze between them: half the rows and columns, four times the channels."""
+    num_flows: int = 10
+    """Pairs of an invertible 1x1 and a coupling in each level of p."""
+    num_mixtures: int = 0
+    """Logistic components of a coupling in p; 0 makes it affine, as in the paper."""
+    width: int = 512
+    """Channels that a DenseNet of p adds."""
+    depth: int = 8
+    """Convolutions of a DenseNet of p."""
+    noise_flows: int = 8
+    """Pairs of an invertible 1x1 and an affine coupling in q, one level; 0 is a diagonal normal."""
+    noise_width: int = 256
+    """Channels that a DenseNet of q adds."""
+    noise_depth: int = 4
+    """Convolutions of a DenseNet of q."""
+    context_width: int = 64
+    """Features of x that q sees."""
+    context_depth: int = 4
+    """Convolutions of the DenseNet that reads them off x."""
+
+
+@dataclass(frozen=True)
+class MapFlowConfig(MapDensityConfig):
+    """A flow over maps under a surjection: argmax flows and dequantisation."""
+
+    kind: Literal["map-flow"] = "map-flow"
+    surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "softplus"
+    """How classes become numbers and back: K-way argmax with one of three inverses, one real per bit, or rounding."""
+    base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
+    """Write classes in base M first, M reals per digit (binary becomes softplus); default none."""
+
+
+@dataclass(frozen=True)
+class MapVaeConfig(MapDensityConfig):
+    """A VAE over maps: flow prior, flow posterior, categorical decoder."""
+
+    kind: Literal["map-vae"] = "map-vae"
+    latent_channels: int = 8
+    """Latent numbers per pixel."""
+    decoder_width: int = 256
+    """Channels that the decoder's DenseNet adds."""
+    decoder_depth: int = 4
+    """Convolutions of the decoder."""
+
+
+ModelConfig = MultinomialConfig | ArgmaxFlowConfig | MapMultinomialConfig | MapFlowConfig | MapVaeConfig
 
 
 @dataclass(frozen=True)
@@ -181,7 +262,13 @@ class RunConfig:
             raise ValueError(f"not a run's configuration: {error}") from error
 
 
-MODEL_CONFIGS: dict[str, type[ModelConfig]] = {"multinomial": MultinomialConfig, "argmax-flow": ArgmaxFlowConfig}
+MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
+    "multinomial": MultinomialConfig,
+    "argmax-flow": ArgmaxFlowConfig,
+    "map-multinomial": MapMultinomialConfig,
+    "map-flow": MapFlowConfig,
+    "map-vae": MapVaeConfig,
+}
 
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:

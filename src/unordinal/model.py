@@ -46,6 +46,10 @@ class CategoricalModel(nn.Module, ABC):
         """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
         raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")
 
+    def reconstruct(self, x: Tensor) -> Tensor:
+        """What comes back of x from where the model takes it: (B, *D) -> (B, *D). Only where something may be lost."""
+        raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
+
     def initialise(self, x: Tensor) -> None:
         """Set what starts from data by a first batch (B, *D); the training loop calls this once, before anything."""
 

@@ -1,10 +1,13 @@
 """`unordinal presets` and `unordinal data [NAME]`: what there is."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import tyro
 
+from unordinal.cli.common import check_output
 from unordinal.cli.console import print_json, progress, say
+from unordinal.cli.pictures import GRID_MAPS, first_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
 
 
@@ -47,6 +50,8 @@ def num_parameters(config: RunConfig) -> int:
 
     if config.data.name == "eight-gaussians":
         spec = DataSpec(config.data.name, 91, (2,))
+    elif config.data.name == "cityscapes":
+        spec = DataSpec(config.data.name, 8, (32, 64))
     else:
         assert config.data.alphabet
         assert config.data.length
@@ -59,7 +64,7 @@ def num_parameters(config: RunConfig) -> int:
 @dataclass(frozen=True)
 class DataArgs:
     name: tyro.conf.Positional[str | None] = None
-    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH; without it, the data sets are listed."""
+    """docs, streets, text8, text:PATH, array:PATH, maps:PATH ...; without it, the data sets are listed."""
     alphabet: Alphabet | None = None
     """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, chars for text:PATH."""
     data_split: str | None = None
@@ -67,7 +72,13 @@ class DataArgs:
     length: int | None = None
     """Symbols per sequence; default 256 (320 for enwik8)."""
     num_classes: int | None = None
-    """Classes of an array; default the largest + 1."""
+    """Classes of an array or of maps; default the largest + 1."""
+    height: int | None = None
+    """Rows of a map, for streets and cityscapes; default 32."""
+    width: int | None = None
+    """Columns of a map, likewise; default 64."""
+    grid: Path | None = None
+    """Maps: write a picture of the first ones of the test split to this PNG file."""
     json: bool = False
     """End with one JSON object on stdout."""
 
@@ -77,7 +88,8 @@ DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "en
 
 def data_main(argv: list[str]) -> int:
     description = (
-        "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars"
+        "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars\n"
+        "Example: unordinal data streets --grid streets.png"
     )
     args = tyro.cli(
         DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,)
@@ -89,12 +101,18 @@ def data_main(argv: list[str]) -> int:
             print_json({"data": {entry.usage: entry.description for entry in DATASETS.values()}})
         else:
             for entry in DATASETS.values():
-                print(f"{entry.usage:<15} {entry.description}")
+                print(f"{entry.usage:<17} {entry.description}")
         return 0
     alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
     length = 320 if args.length is None and args.name == "enwik8" else args.length
-    config = DataConfig(args.name, alphabet, args.data_split, length, args.num_classes)
+    config = DataConfig(
+        args.name, alphabet, args.data_split, length, args.num_classes, height=args.height, width=args.width
+    )
+    check_output(args.grid)
     data = load_data(config, progress=progress)
+    if args.grid:
+        write_grid(args.grid, [("test", first_maps(data, "test", GRID_MAPS))], data.spec)
+        say(f"Picture written to {args.grid}")
     what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"
     if not args.json:
         print(f"{data.spec.name}: {data.spec.num_classes} classes, examples of shape {data.spec.event_shape}")

@@ -71,5 +71,5 @@ def check_seed(seed: int) -> None:
 def unit_of(spec: "DataSpec") -> str:
     """What a dimension is called in this data set."""
     if spec.vocabulary is None:
-        return "bits per dimension"
+        return "bits per pixel" if spec.is_map else "bits per dimension"
     return "bits per byte" if spec.vocabulary.kind == "bytes" else "bits per character"

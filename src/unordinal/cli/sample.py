@@ -11,6 +11,7 @@ import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.console import print_json, progress, say
+from unordinal.cli.pictures import first_maps, require_maps, write_grid
 
 if TYPE_CHECKING:
     import torch
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
     from unordinal.model import CategoricalModel
     from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.train.run import Run
 
 BATCH = 32
 
 EXAMPLE = """Draw from a run.
 
 Example: unordinal sample runs/text8-multinomial-tiny --num 4 --steps 100 --chain chain.png
-Example: unordinal sample runs/text8-argmax-ar-tiny --num 4 --invalid resample"""
+Example: unordinal sample runs/text8-argmax-ar-tiny --num 4 --invalid resample
+Example: unordinal sample runs/cityscapes-multinomial-tiny --num 16 --steps 100 --grid samples.png --chain way.gif"""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,20 @@ class SampleArgs:
     """Diffusion steps to take, spread over the chain; default all of them. Other models have none."""
     length: int | None = None
     """Symbols per sample; default the length the model was trained with."""
+    height: int | None = None
+    """Rows of a map; default what the model was trained with."""
+    width: int | None = None
+    """Columns of a map, likewise."""
     out: Path | None = None
     """Write the samples here instead of printing them: .npy or .json for classes, anything else for text."""
     chain: Path | None = None
-    """Diffusion: write the first sample's way from noise: .png for a picture, .json, or one line of text per step."""
+    """Diffusion: write the first sample's way from noise: .png for a picture (maps: .gif as well), .json, or one line
+    of text per step."""
+    grid: Path | None = None
+    """Maps: write the samples, beside as many of the test split where the data are at hand, to this PNG file."""
+    reconstruct: Path | None = None
+    """Maps: write test maps and what becomes of them to this PNG file: through the latent of a VAE, or half-way into
+    the noise of a diffusion and back (an argmax flow gives them back as they are)."""
     invalid: Literal["keep", "resample"] = "keep"
     """Flows: what to do with codes that mean no class; keep shows them as the replacement character and counts them,
     resample draws the sample anew, at most 20 times."""
@@ -61,17 +74,12 @@ def main(argv: list[str]) -> int:
     from unordinal.models.diffusion import MultinomialDiffusion
     from unordinal.train.run import load
 
-    if args.num < 1:
-        raise ValueError(f"--num must be at least 1, got {args.num}")
-    if args.length is not None and args.length < 1:
-        raise ValueError(f"--length must be at least 1, got {args.length}")
-    check_output(args.out)
-    check_output(args.chain)
-    check_seed(args.seed)
+    check_arguments(args)
     device = chosen_device(args.machine)
     run = load(args.run, device=device)
     generator = torch.Generator(device).manual_seed(args.seed)
-    shape = None if args.length is None else (args.length,)
+    shape = shape_of(args, run.spec)
+    check_pictures(args, run)
     began = time.monotonic()
     if args.invalid == "resample" and not run.model.has_invalid:
         say("Note: this model has no invalid codes; there is nothing to resample.")
@@ -83,13 +91,12 @@ def main(argv: list[str]) -> int:
                 raise ValueError(f"{flag} is for diffusion; {args.run} is of {run.config.preset}, which has no steps")
         x, chain, steps, calls = flowed(run.model, args, shape, generator), [], None, None
     seconds = time.monotonic() - began
-    if args.chain:
-        write_chain(args.chain, chain, run.spec)
+    write_pictures(args, run, x, chain)
     shown = [run.spec.show(row) for row in x]
     if args.out:
         write_samples(args.out, x, shown)
         say(f"{args.num} samples written to {args.out}")
-    elif not args.json:
+    elif not args.json and not args.grid:
         for text in shown:
             print(text, end="\n\n")
     invalid = int((x >= run.spec.num_classes).sum())
@@ -101,6 +108,84 @@ def main(argv: list[str]) -> int:
         values |= {"invalid_codes": invalid, "network_calls": calls, "steps": steps}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
+
+
+def check_arguments(args: SampleArgs) -> None:
+    """Complain before any work."""
+    if args.num < 1:
+        raise ValueError(f"--num must be at least 1, got {args.num}")
+    for name, value in (("--length", args.length), ("--height", args.height), ("--width", args.width)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    for path in (args.out, args.chain, args.grid, args.reconstruct):
+        check_output(path)
+    for name, path in (("--grid", args.grid), ("--reconstruct", args.reconstruct)):
+        if path is not None and path.suffix.lower() != ".png":
+            raise ValueError(f"{name} writes a .png, got {path.name}")
+    check_seed(args.seed)
+
+
+def check_pictures(args: SampleArgs, run: "Run") -> None:
+    """Refuse pictures that this run cannot give."""
+    from unordinal.model import CategoricalModel
+
+    if args.grid or args.reconstruct:
+        require_maps(run.spec)
+    if args.chain and args.chain.suffix == ".gif":
+        require_maps(run.spec)
+    if args.reconstruct and type(run.model).reconstruct is CategoricalModel.reconstruct:
+        raise ValueError(
+            f"--reconstruct is for models that lose something; {run.config.preset} gives every map back as it is"
+        )
+
+
+def write_pictures(args: SampleArgs, run: "Run", x: "Tensor", chain: "list[tuple[int, Tensor]]") -> None:
+    """The pictures that were asked for."""
+    if args.chain:
+        write_chain(args.chain, chain, run.spec)
+        say(f"Chain written to {args.chain}")
+    if args.grid:
+        write_grid(args.grid, [("samples", x), *beside(run, args.num, x.shape[1:])], run.spec)
+        say(f"Picture written to {args.grid}")
+    if args.reconstruct:
+        write_grid(args.reconstruct, reconstructed(run, args.num), run.spec)
+        say(f"Picture written to {args.reconstruct}")
+
+
+def shape_of(args: SampleArgs, spec: "DataSpec") -> tuple[int, ...] | None:
+    """The shape that was asked for; None is the model's own."""
+    if spec.is_map:
+        if args.length is not None:
+            raise ValueError(f"--length is for sequences; give --height and --width for maps, not {args.length}")
+        if args.height is None and args.width is None:
+            return None
+        return (args.height or spec.event_shape[0], args.width or spec.event_shape[1])
+    for name, value in (("--height", args.height), ("--width", args.width)):
+        if value is not None:
+            raise ValueError(f"{name} is for maps; the examples of {spec.name} are sequences, give --length")
+    return None if args.length is None else (args.length,)
+
+
+def beside(run: "Run", num: int, shape: "torch.Size") -> "list[tuple[str, Tensor]]":
+    """As many maps of the test split, where the data can be opened and have the samples' size."""
+    from unordinal.api import data_of
+
+    try:
+        data = data_of(run, None, progress)
+    except (ValueError, OSError) as error:
+        say(f"Note: no data beside the samples: {error}")
+        return []
+    return [("data (test)", first_maps(data, "test", num))] if data.spec.event_shape == tuple(shape) else []
+
+
+def reconstructed(run: "Run", num: int) -> "list[tuple[str, Tensor]]":
+    """Maps of the test split, and what comes back of them."""
+    from unordinal.api import data_of
+
+    x = first_maps(data_of(run, None, progress), "test", num)
+    back = run.model.reconstruct(x.to(next(run.model.parameters()).device)).cpu()
+    share = float((back == x).double().mean())
+    return [("data (test)", x), (f"reconstructions, {100 * share:.1f} % of pixels alike", back)]
 
 
 def diffused(
@@ -134,7 +219,8 @@ def flowed(
     with progress("Sampling", args.num * math.prod(shape or model.event_shape)) as advance:
         for start in range(0, args.num, BATCH):
             num = min(BATCH, args.num - start)
-            x = model.sample(num, generator=generator, event_shape=shape, invalid=args.invalid, advance=advance)
+            invalid = {"invalid": args.invalid} if model.has_invalid else {}
+            x = model.sample(num, generator=generator, event_shape=shape, advance=advance, **invalid)
             parts.append(x.cpu())
     return torch.cat(parts)
 
@@ -157,11 +243,19 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
 
 def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec") -> None:
     """x_T, ..., x_0 of one sample, by the file's ending."""
+    import torch
+
     from unordinal.data.storage import replacing
-    from unordinal.evaluate.report import plot_chain
+    from unordinal.evaluate.pictures import plot_grid, plot_map_chain
+    from unordinal.evaluate.report import chain_rows, plot_chain
 
     with replacing(path) as file:
-        if path.suffix == ".png":
+        if path.suffix == ".gif":
+            plot_map_chain(chain, spec, file)
+        elif path.suffix == ".png" and spec.is_map:
+            rows = chain_rows(chain)
+            plot_grid([(f"t = {', '.join(str(t) for t, _ in rows)}", torch.stack([x for _, x in rows]))], spec, file)
+        elif path.suffix == ".png":
             plot_chain(chain, spec, file)
         elif path.suffix == ".json":
             file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())

@@ -12,6 +12,7 @@ from unordinal.cli.console import TrainingReporter, print_json, progress, say
 from unordinal.config import (
     Alphabet,
     ArgmaxFlowConfig,
+    MapFlowConfig,
     ModelConfig,
     OptimConfig,
     RunConfig,
@@ -28,6 +29,7 @@ EXAMPLE = """Train a preset and leave a run folder.
 
 Example: unordinal train text8/multinomial --size tiny --data text:book.txt --alphabet chars --minutes 5
 Example: unordinal train text8/argmax-ar --size tiny --data docs --surjection gumbel-threshold --base 3
+Example: unordinal train cityscapes/multinomial --size tiny --data streets
 
 Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
 PRESET and --size."""
@@ -45,7 +47,7 @@ class TrainArgs(Generic[M]):
     size: Size
     """paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
     data: str
-    """docs, text8, enwik8, eight-gaussians, text:PATH or array:PATH; `unordinal data` lists them."""
+    """docs, text8, enwik8, streets, cityscapes, text:PATH, array:PATH, maps:PATH ...; `unordinal data` lists them."""
     data_split: str | None
     """TRAIN,VAL,TEST as fractions or counts; default the data set's own, or 0.9,0.05,0.05."""
     alphabet: Alphabet | None
@@ -53,7 +55,13 @@ class TrainArgs(Generic[M]):
     length: int | None
     """Symbols per sequence, where the data are one long text."""
     num_classes: int | None
-    """Classes of an array; default the largest + 1."""
+    """Classes of an array or of maps; default the largest + 1."""
+    height: int | None
+    """Rows of a map, for streets and cityscapes; default 32."""
+    width: int | None
+    """Columns of a map, likewise; default 64."""
+    flips: bool
+    """Mirror training maps left to right at random."""
     train: Annotated[TrainConfig, tyro.conf.arg(name="")]
     model: M
     optim: OptimConfig
@@ -88,6 +96,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=base.data.alphabet,
         length=base.data.length,
         num_classes=base.data.num_classes,
+        height=base.data.height,
+        width=base.data.width,
+        flips=base.data.flips,
         train=replace(base.train, steps=None, minutes=None),
         model=base.model,
         optim=base.optim,
@@ -118,6 +129,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=args.alphabet,
         length=args.length,
         num_classes=args.num_classes,
+        height=args.height,
+        width=args.width,
+        flips=args.flips,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
 
@@ -206,14 +220,14 @@ def train_run(
 def described(config: RunConfig, model: "CategoricalModel") -> dict[str, Any]:
     """Surjection, base and parameter counts of an argmax flow, for people (`text`) and for scripts."""
     from unordinal.models.argmax_flow import ArgmaxFlow
-    from unordinal.models.build_flow import used_surjection
+    from unordinal.models.build_surjection import used_surjection
     from unordinal.surjections.cartesian import CartesianProduct
 
-    if not isinstance(config.model, ArgmaxFlowConfig) or not isinstance(model, ArgmaxFlow):
+    if not isinstance(config.model, ArgmaxFlowConfig | MapFlowConfig) or not isinstance(model, ArgmaxFlow):
         return {}
     surjection = model.surjection
     base = surjection.base if isinstance(surjection, CartesianProduct) else model.num_classes
-    used = used_surjection(config.model)
+    used = used_surjection(config.model.surjection, config.model.base)
     base = 2 if used == "binary" else base
     density = sum(p.numel() for p in model.density.parameters())
     inverse = sum(p.numel() for p in model.parameters()) - density

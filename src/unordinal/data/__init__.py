@@ -10,10 +10,13 @@ import numpy as np
 
 from unordinal.config import DataConfig
 from unordinal.data.arrays import load_array_file, load_arrays
+from unordinal.data.cityscapes import load_cityscapes
 from unordinal.data.docs import load_docs
 from unordinal.data.download import load_archive
+from unordinal.data.maps import load_maps
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, Split
+from unordinal.data.streets import load_streets
 from unordinal.data.text import TextFile, load_text
 from unordinal.data.toy import load_eight_gaussians
 from unordinal.progress import Progress, silent
@@ -60,8 +63,23 @@ DATASETS: dict[str, Dataset] = {
     ),
     "array": Dataset(
         "array:PATH",
-        "your own classes: an .npz or .npy of integers, (N, length) or one long row",
+        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long row",
         lambda argument, config, _vocabulary, progress: load_array_file(Path(argument), config, progress),
+    ),
+    "streets": Dataset(
+        "streets",
+        "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; --height --width)",
+        lambda _argument, config, _vocabulary, progress: load_streets(config, progress),
+    ),
+    "cityscapes": Dataset(
+        "cityscapes[:PATH]",
+        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (--height --width)",
+        lambda argument, config, _vocabulary, progress: load_cityscapes(argument, config, progress),
+    ),
+    "maps": Dataset(
+        "maps:PATH",
+        "your own maps: an .npz or .npy (N, height, width), or a folder of PNGs of class indices",
+        lambda argument, config, _vocabulary, progress: load_maps(Path(argument), config, progress),
     ),
 }
 
@@ -75,7 +93,7 @@ def parsed_name(name: str) -> tuple[Dataset, str]:
         hint = f"; did you mean {DATASETS[near[0]].usage}?" if near else ""
         raise ValueError(f"unknown data {name!r}{hint} (known: {', '.join(d.usage for d in DATASETS.values())})")
     takes_argument = ":" in dataset.usage
-    if takes_argument and not argument:
+    if takes_argument and not argument and "[" not in dataset.usage:
         raise ValueError(f"data {name!r} lacks its file; expected {dataset.usage}")
     if colon and not takes_argument:
         raise ValueError(f"data {kind!r} takes no argument, got {name!r}")
@@ -96,6 +114,9 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
         raise ValueError(f"the number of classes must be at least 2, got {config.num_classes}")
     config = replace(config, name=resolved_name(config.name))
     dataset, argument = parsed_name(config.name)
+    for name, value in (("--height", config.height), ("--width", config.width)):
+        if value is not None and dataset not in (DATASETS["streets"], DATASETS["cityscapes"], DATASETS["maps"]):
+            raise ValueError(f"{name} is for maps; {config.name} has none, leave out {name} {value}")
     return dataset.load(argument, config, vocabulary, progress)
 
 

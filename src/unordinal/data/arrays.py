@@ -51,13 +51,20 @@ def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
 
 
 def load_arrays(
-    arrays: dict[str, Any], config: DataConfig, progress: Progress, *, source: Path | None, notes: tuple[str, ...] = ()
+    arrays: dict[str, Any],
+    config: DataConfig,
+    progress: Progress,
+    *,
+    source: Path | None,
+    notes: tuple[str, ...] = (),
+    where: str | None = None,
 ) -> Data:
     """Arrays named train, val and test, or one named '' that is split here.
 
-    (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text.
+    (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text. `where` is what a complaint
+    calls them, unless there is a file, `source`.
     """
-    where = str(source) if source else "the array"
+    where = where or (str(source) if source else "the array")
     checked = {
         name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
     }

@@ -91,6 +91,32 @@ class DataSpec:
     vocabulary: Vocabulary | None = None  # None where classes are bare numbers
     fingerprint: str = ""  # sha256 of the encoded classes
     split_sizes: tuple[int, int, int] = (0, 0, 0)  # symbols of a text, examples of an array
+    categories: tuple[tuple[str, str], ...] = ()  # name and colour (#rrggbb) of each class, where it has them
+
+    @property
+    def is_map(self) -> bool:
+        """Whether examples are maps of pixels, (height, width)."""
+        return len(self.event_shape) == 2
+
+    def require_sequences(self) -> None:
+        if len(self.event_shape) != 1:
+            raise ValueError(
+                f"this model's network takes sequences, (N, length) arrays; "
+                f"the examples of {self.name} have shape {self.event_shape}"
+            )
+
+    def require_maps(self, multiple: int) -> None:
+        """Refuse what is no map with sides that are multiples of `multiple`."""
+        if not self.is_map:
+            raise ValueError(
+                f"this model's network takes maps, (N, height, width) arrays; "
+                f"the examples of {self.name} have shape {self.event_shape}"
+            )
+        if any(side % multiple for side in self.event_shape):
+            raise ValueError(
+                f"this model needs a height and a width that are multiples of {multiple}; "
+                f"the maps of {self.name} are {self.event_shape[0]} x {self.event_shape[1]}"
+            )
 
     def show(self, example: Tensor) -> str:
         """An example as a person would read it."""
@@ -108,6 +134,7 @@ class DataSpec:
             "vocabulary": vocabulary,
             "fingerprint": self.fingerprint,
             "split_sizes": list(self.split_sizes),
+            "categories": [list(category) for category in self.categories],
         }
 
     @staticmethod
@@ -121,4 +148,5 @@ class DataSpec:
             vocabulary=Vocabulary(vocabulary["kind"], vocabulary["symbols"]) if vocabulary else None,
             fingerprint=values["fingerprint"],
             split_sizes=(train, val, test),
+            categories=tuple((name, colour) for name, colour in values.get("categories", ())),
         )

@@ -1,5 +1,6 @@
 """Splits of a data set: fixed examples for scoring, random ones for training."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,13 @@ class Split(Dataset[Tensor]):
 
     A text is one long row of symbols: its examples are consecutive chunks of `length`, without overlap, and random
     batches are crops that start anywhere. An array of examples (N, *D) has them ready; random batches are drawn from
-    them.
+    them, with `flips` mirrored left to right half of the time.
     """
 
-    def __init__(self, symbols: np.ndarray, length: int | None = None):
+    def __init__(self, symbols: np.ndarray, length: int | None = None, *, flips: bool = False):
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("a stream of symbols needs a sequence length, an array of examples must have none")
-        self.symbols, self.length = symbols, length
+        self.symbols, self.length, self.flips = symbols, length, flips
 
     def __len__(self) -> int:
         return len(self.symbols) if self.length is None else len(self.symbols) // self.length
@@ -46,11 +47,32 @@ class Split(Dataset[Tensor]):
         """Random examples (B, *D) int64, and where each starts."""
         last = len(self.symbols) if self.length is None else len(self.symbols) - self.length + 1
         starts = torch.randint(last, (num,), generator=generator).numpy()
-        return self._rows(starts), starts.tolist()
+        return self._flipped(self._rows(starts), generator), starts.tolist()
+
+    def _flipped(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        if not self.flips:
+            return x
+        is_flipped = torch.rand(len(x), generator=generator) < 0.5
+        return torch.where(is_flipped.reshape(-1, *([1] * (x.dim() - 1))), x.flip(-1), x)
 
     def _rows(self, starts: np.ndarray) -> Tensor:
         index = starts if self.length is None else starts[:, None] + np.arange(self.length)
         return torch.from_numpy(np.asarray(self.symbols[index]).astype(np.int64))
+
+
+class DrawnSplit(Split):
+    """A split whose random batches are drawn anew every time: `draw` makes the example of a seed."""
+
+    FIRST_SEED = 1 << 42  # no fixed example of any split has a seed from here on
+
+    def __init__(self, symbols: np.ndarray, draw: Callable[[int], np.ndarray], *, flips: bool = False):
+        super().__init__(symbols, flips=flips)
+        self.draw = draw
+
+    def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+        seeds = (torch.randint(1 << 42, (num,), generator=generator) + self.FIRST_SEED).tolist()
+        x = torch.from_numpy(np.stack([self.draw(seed) for seed in seeds]).astype(np.int64))
+        return self._flipped(x, generator), seeds
 
 
 @dataclass(frozen=True)
@@ -112,9 +134,10 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
     return train, val, total - train - val
 
 
-def cut(symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None) -> tuple[Split, Split, Split]:
-    """Train, val and test, one after another."""
+def cut(
+    symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None, *, flips: bool = False
+) -> tuple[Split, Split, Split]:
+    """Train, val and test, one after another; only train is ever flipped."""
     ends = np.cumsum(sizes)
-    parts = [symbols[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-    train, val, test = (Split(part, length) for part in parts)
-    return train, val, test
+    train, val, test = (symbols[end - size : end] for size, end in zip(sizes, ends, strict=True))
+    return Split(train, length, flips=flips), Split(val, length), Split(test, length)

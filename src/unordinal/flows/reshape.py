@@ -41,3 +41,30 @@ class Reversal(Bijection):
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         out: tuple[Tensor, Tensor] = self.forward(z, cond)
         return out
+
+
+class Squeeze(Bijection):
+    """Blocks of 2 x 2 pixels become one with four times the channels (of 2 positions, twice, for a sequence).
+
+    (B, H, W, C) -> (B, H / 2, W / 2, 4 C), the block's pixels row by row. A condition is not squeezed with it.
+    """
+
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        sides = v.shape[1:-1]
+        if any(side % 2 for side in sides):
+            raise ValueError(f"only even sides can be halved, got {tuple(sides)}")
+        num = len(sides)
+        blocks = v.reshape(len(v), *(part for side in sides for part in (side // 2, 2)), v.shape[-1])
+        outer, inner = range(1, 2 * num + 1, 2), range(2, 2 * num + 1, 2)
+        z = blocks.permute(0, *outer, *inner, 2 * num + 1).flatten(num + 1)
+        return z, v.new_zeros(len(v))
+
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        sides = z.shape[1:-1]
+        num = len(sides)
+        if z.shape[-1] % 2**num:
+            raise ValueError(f"{z.shape[-1]} channels cannot be shared by {2**num} pixels")
+        blocks = z.reshape(len(z), *sides, *([2] * num), z.shape[-1] // 2**num)
+        order = [axis for place in range(num) for axis in (1 + place, 1 + num + place)]
+        v = blocks.permute(0, *order, 2 * num + 1)
+        return v.reshape(len(z), *(2 * side for side in sides), -1), z.new_zeros(len(z))

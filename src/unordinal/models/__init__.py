@@ -7,16 +7,13 @@ from unordinal.data.spec import DataSpec
 from unordinal.diffusion.schedules import SCHEDULES
 from unordinal.model import CategoricalModel
 from unordinal.models.build_flow import build_argmax_flow
+from unordinal.models.build_maps import build_map_flow, build_map_multinomial, build_map_vae
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.nets.transformer import TimeTransformer
 
 
 def build_multinomial(config: MultinomialConfig, spec: DataSpec) -> CategoricalModel:
-    if len(spec.event_shape) != 1:
-        raise ValueError(
-            f"this model's network takes sequences, (N, length) arrays; "
-            f"the examples of {spec.name} have shape {spec.event_shape}"
-        )
+    spec.require_sequences()
     net = TimeTransformer(
         spec.num_classes,
         width=config.width,
@@ -40,6 +37,9 @@ def build_multinomial(config: MultinomialConfig, spec: DataSpec) -> CategoricalM
 BUILDERS: dict[str, Callable[..., CategoricalModel]] = {
     "multinomial": build_multinomial,
     "argmax-flow": build_argmax_flow,
+    "map-multinomial": build_map_multinomial,
+    "map-flow": build_map_flow,
+    "map-vae": build_map_vae,
 }
 
 

@@ -5,14 +5,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive
 from unordinal.flows.density import Density
-from unordinal.model import CategoricalModel
+from unordinal.models.importance import ImportanceModel, start_actnorm
 from unordinal.progress import Advance
 from unordinal.surjections.surjection import Surjection
 
-START_SYMBOLS = 2048  # from which ActNorm starts: enough for a mean, few enough for any memory
 MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
 
 
@@ -20,7 +18,7 @@ class InvalidSamplesError(RuntimeError):
     """Every redraw of a sample held codes that mean no class."""
 
 
-class ArgmaxFlow(CategoricalModel):
+class ArgmaxFlow(ImportanceModel):
     """P(x) = integral of p(v) over the v that quantise to x, bounded with q(v | x) (section 3).
 
     `density` is p(v), `surjection` holds q(v | x) and quantises, `context` reads what q is to know off the whole of x.
@@ -60,18 +58,6 @@ class ArgmaxFlow(CategoricalModel):
         v, log_q = self.lifted(x)
         return self.density.log_prob(v) - log_q
 
-    def elbo(self, x: Tensor) -> Tensor:
-        """One draw of `log_weight`, without dropout and without starting anything."""
-        was_training = self.training
-        self.eval()
-        try:
-            return self.log_weight(x)
-        finally:
-            self.train(was_training)
-
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        return -self.log_weight(x)
-
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:
         """Let the parts that start from data (Gumbel locations, ActNorm) see a first batch."""
@@ -79,9 +65,8 @@ class ArgmaxFlow(CategoricalModel):
         was_training = self.training
         self.train()
         v, _ = self.lifted(x)
-        if any(isinstance(part, ActNorm) for part in self.density.modules()):
-            self.density.log_prob(v[: max(1, START_SYMBOLS // x[0].numel())])
         self.train(was_training)
+        start_actnorm(self, self.density, v)
 
     def lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """v ~ q(v | x) and its log-density."""
@@ -104,13 +89,7 @@ class ArgmaxFlow(CategoricalModel):
         Codes that mean no class are numbers >= num_classes; they are kept, or with `invalid="resample"` the samples
         that hold one are drawn anew, at most 20 times. `advance` is told of every position drawn.
         """
-        shape = torch.Size(self.event_shape if event_shape is None else event_shape)
-        if settings:
-            raise ValueError(f"a flow is sampled in one go: it has no {', '.join(settings)}")
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if len(shape) != len(self.event_shape) or min(shape) < 1:
-            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
+        shape = self.checked_shape(num_samples, event_shape, settings)
         if invalid not in ("keep", "resample"):
             raise ValueError(f"invalid codes can be kept or resampled, not {invalid!r}")
         was_training = self.training

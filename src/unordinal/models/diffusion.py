@@ -13,6 +13,8 @@ from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import CategoricalModel
 
+RECONSTRUCTION_STEPS = 50
+
 
 class MultinomialDiffusion(CategoricalModel):
     """The paper's second model (section 4), for any `net(x_t, time)` -> logits (B, *D, K), time = t/T in (0, 1].
@@ -128,10 +130,27 @@ class MultinomialDiffusion(CategoricalModel):
         device = next(self.parameters()).device
         times = self.times_of(steps)
         z = torch.randint(self.num_classes, (num_samples, *shape), generator=generator, device=device)
+        yield from self.chain_from(z, times, generator)
+
+    @torch.no_grad()
+    def chain_from(
+        self, z: Tensor, times: list[int], generator: torch.Generator | None = None
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Go on from x_t = z, t the first of the falling `times`, and yield (t, x_t) of each, the first included."""
         yield times[0], z
         for t, s in itertools.pairwise(times):
-            z = self.noise.step(self.logits(z, torch.full((num_samples,), t)), z, t, s, generator=generator)
+            z = self.noise.step(self.logits(z, torch.full((len(z),), t)), z, t, s, generator=generator)
             yield s, z
+
+    @torch.no_grad()
+    def reconstruct(self, x: Tensor) -> Tensor:
+        """x half-way into the noise and back, in at most `RECONSTRUCTION_STEPS` steps: (B, *D) -> (B, *D)."""
+        self.check_classes(x)
+        half = max(1, self.num_steps // 2)
+        steps = min(half, RECONSTRUCTION_STEPS)
+        times = [round(half * (steps - i) / steps) for i in range(steps + 1)]
+        noisy = self.noise.corrupt(x, torch.full((len(x),), half))
+        return list(self.chain_from(noisy, times))[-1][1]
 
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
         """Draw x_0; `settings` are those of `chain`: `steps`, `event_shape`."""

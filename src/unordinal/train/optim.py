@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
+from unordinal.nets.conv import MapConv
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).
@@ -54,11 +55,16 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     return optimizer
 
 
+# Parts of a network inside which weights map features to features: a Transformer's, and those of a U-Net.
+INSIDE = frozenset({"blocks", "down", "shrink", "deep", "attention", "grow", "merge", "up"})
+
+
 def inner_matrices(model: nn.Module) -> list[Tensor]:
-    """Weights of linear layers inside blocks: what maps features to features, not embeddings, heads or conditioning."""
+    """Weights of linear layers and convolutions inside blocks: not embeddings, heads or conditioning."""
     found: list[Tensor] = []
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear) and ".blocks." in f".{name}." and "modulation" not in name:
+        path = name.split(".")
+        if isinstance(module, nn.Linear | MapConv) and INSIDE.intersection(path) and "modulation" not in path:
             found.append(module.weight)
     return found
 
@@ -89,10 +95,10 @@ class Muon(torch.optim.Optimizer):
                 assert p.grad is not None
                 momentum = self.state[p].setdefault("momentum", torch.zeros_like(p))
                 momentum.lerp_(p.grad, 1 - MUON_MOMENTUM)
-                updates.append(p.grad.lerp(momentum, MUON_MOMENTUM))  # Nesterov
-            scale = max(1.0, shape[0] / shape[1]) ** 0.5
+                updates.append(p.grad.lerp(momentum, MUON_MOMENTUM).flatten(1))  # Nesterov; a filter is a row
+            scale = max(1.0, shape[0] / shape[1:].numel()) ** 0.5
             for p, update in zip(same, orthogonalised(torch.stack(updates)), strict=True):
-                p.add_(update, alpha=-group["lr"] * scale)
+                p.add_(update.view_as(p), alpha=-group["lr"] * scale)
 
     def _step_adamw(self, group: dict[str, Any], params: list[Tensor]) -> None:
         if not params:

@@ -1,0 +1,194 @@
+"""Cityscapes' fine label maps as 8 categories at a small size: the paper's second experiment (section 6.2)."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from unordinal.config import DataConfig
+from unordinal.data.maps import nearest, read_indices
+from unordinal.data.spec import DataSpec
+from unordinal.data.splits import Data, cut
+from unordinal.data.storage import data_folder, stored_symbols
+from unordinal.data.streets import sides
+from unordinal.progress import Progress
+
+ARCHIVE = "gtFine_trainvaltest.zip"
+SUFFIX = "_gtFine_labelIds.png"
+NUM_TRAIN, NUM_VAL = 2975, 500  # label maps of the archive's train and val
+SIZES = (2500, 475, NUM_VAL)  # train and validation are those of `train` in order of their names, test is `val`
+
+
+@dataclass(frozen=True)
+class Label:
+    """A row of the data set's own table."""
+
+    name: str
+    id: int
+    category: int
+    colour: tuple[int, int, int]
+
+
+CATEGORIES = (
+    ("void", "#000000"),
+    ("flat", "#804080"),
+    ("construction", "#464646"),
+    ("object", "#dcdc00"),
+    ("nature", "#6b8e23"),
+    ("sky", "#4682b4"),
+    ("human", "#dc143c"),
+    ("vehicle", "#00008e"),
+)
+
+LABELS = (
+    Label("unlabeled", 0, 0, (0, 0, 0)),
+    Label("ego vehicle", 1, 0, (0, 0, 0)),
+    Label("rectification border", 2, 0, (0, 0, 0)),
+    Label("out of roi", 3, 0, (0, 0, 0)),
+    Label("static", 4, 0, (0, 0, 0)),
+    Label("dynamic", 5, 0, (111, 74, 0)),
+    Label("ground", 6, 0, (81, 0, 81)),
+    Label("road", 7, 1, (128, 64, 128)),
+    Label("sidewalk", 8, 1, (244, 35, 232)),
+    Label("parking", 9, 1, (250, 170, 160)),
+    Label("rail track", 10, 1, (230, 150, 140)),
+    Label("building", 11, 2, (70, 70, 70)),
+    Label("wall", 12, 2, (102, 102, 156)),
+    Label("fence", 13, 2, (190, 153, 153)),
+    Label("guard rail", 14, 2, (180, 165, 180)),
+    Label("bridge", 15, 2, (150, 100, 100)),
+    Label("tunnel", 16, 2, (150, 120, 90)),
+    Label("pole", 17, 3, (153, 153, 153)),
+    Label("polegroup", 18, 3, (153, 153, 153)),
+    Label("traffic light", 19, 3, (250, 170, 30)),
+    Label("traffic sign", 20, 3, (220, 220, 0)),
+    Label("vegetation", 21, 4, (107, 142, 35)),
+    Label("terrain", 22, 4, (152, 251, 152)),
+    Label("sky", 23, 5, (70, 130, 180)),
+    Label("person", 24, 6, (220, 20, 60)),
+    Label("rider", 25, 6, (255, 0, 0)),
+    Label("car", 26, 7, (0, 0, 142)),
+    Label("truck", 27, 7, (0, 0, 70)),
+    Label("bus", 28, 7, (0, 60, 100)),
+    Label("caravan", 29, 7, (0, 0, 90)),
+    Label("trailer", 30, 7, (0, 0, 110)),
+    Label("train", 31, 7, (0, 80, 100)),
+    Label("motorcycle", 32, 7, (0, 0, 230)),
+    Label("bicycle", 33, 7, (119, 11, 32)),
+    Label("license plate", -1, 7, (0, 0, 142)),  # never drawn into a label map
+)
+UNKNOWN = 255
+CATEGORY_OF = np.full(256, UNKNOWN, np.uint8)
+for _label in LABELS:
+    if _label.id >= 0:
+        CATEGORY_OF[_label.id] = _label.category
+
+
+def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Data:
+    """The label maps of the archive, or of the folder it unpacks to, scaled and cached."""
+    for name, value in (("--data-split", config.split), ("--length", config.length)):
+        if value is not None:
+            raise ValueError(f"cityscapes has a split and a shape of its own; leave out {name} {value}")
+    if config.num_classes not in (None, len(CATEGORIES)):
+        raise ValueError(f"cityscapes has {len(CATEGORIES)} categories; leave out --num-classes {config.num_classes}")
+    height, width = sides(config)
+    path = found_archive(argument)
+    with opened(path) as source:
+        names = {part: source.labels(part) for part in ("train", "val")}
+        for part, wanted in (("train", NUM_TRAIN), ("val", NUM_VAL)):
+            if len(names[part]) != wanted:
+                raise ValueError(
+                    f"{path} has {len(names[part]):,} label maps in gtFine/{part}, expected {wanted:,}; "
+                    f"is {ARCHIVE} whole?"
+                )
+
+        def blocks() -> Iterator[np.ndarray]:
+            with progress("Scaling Cityscapes", NUM_TRAIN + NUM_VAL) as advance:
+                for name in names["train"] + names["val"]:
+                    with source.open(name) as file:
+                        yield nearest(categories_of(file, f"{path}: {name}"), height, width)
+                    advance(1)
+
+        status = path.stat()
+        key = {"cityscapes": str(path), "bytes": status.st_size, "changed": status.st_mtime_ns}
+        stored, described = stored_symbols({**key, "height": height, "width": width}, blocks, dict)
+    train, val, test = cut(stored.reshape(-1, height, width), SIZES, None, flips=config.flips)
+    spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
+    return Data(spec, train, val, test)
+
+
+def categories_of(file: IO[bytes], where: str) -> np.ndarray:
+    """The category of every pixel of a label map: (H, W) uint8."""
+    ids = read_indices(file, where)
+    categories = CATEGORY_OF[ids]
+    if (categories == UNKNOWN).any():
+        wrong = int(ids[categories == UNKNOWN][0])
+        raise ValueError(f"{where} has label id {wrong}, which Cityscapes does not know; expected 0 to 33")
+    return categories
+
+
+def found_archive(argument: str) -> Path:
+    """The archive or the folder that was named, or that lies where downloads do."""
+    if argument:
+        path = Path(argument).expanduser().resolve()
+        if not path.exists():
+            raise ValueError(f"no file or folder {path}; expected {ARCHIVE} or the folder it unpacks to")
+        return path
+    for path in (data_folder() / "downloads" / ARCHIVE, data_folder() / "downloads" / "gtFine"):
+        if path.exists():
+            return path
+    raise ValueError(
+        f"Cityscapes cannot be downloaded without an account: get {ARCHIVE} (241 MB) at "
+        "https://www.cityscapes-dataset.com/downloads/ (free for research under the terms of "
+        f"https://www.cityscapes-dataset.com/license/), put it at {data_folder() / 'downloads' / ARCHIVE} or name it: "
+        "--data cityscapes:PATH; --data streets needs no download"
+    )
+
+
+class FolderSource:
+    """Label maps below an unpacked folder."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def labels(self, part: str) -> list[str]:
+        return sorted(str(path.relative_to(self.root)) for path in (self.root / part).glob(f"*/*{SUFFIX}"))
+
+    def open(self, name: str) -> IO[bytes]:
+        return (self.root / name).open("rb")
+
+
+class ZipSource:
+    """Label maps inside the archive."""
+
+    def __init__(self, archive: zipfile.ZipFile):
+        self.archive = archive
+
+    def labels(self, part: str) -> list[str]:
+        return sorted(n for n in self.archive.namelist() if n.startswith(f"gtFine/{part}/") and n.endswith(SUFFIX))
+
+    def open(self, name: str) -> IO[bytes]:
+        return io.BytesIO(self.archive.read(name))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[FolderSource | ZipSource]:
+    """Where the label maps of an archive or a folder can be read."""
+    if path.is_dir():
+        root = path / "gtFine" if (path / "gtFine").is_dir() else path
+        if not (root / "train").is_dir():
+            raise ValueError(f"{path} holds no gtFine/train; expected the folder that {ARCHIVE} unpacks to")
+        yield FolderSource(root)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if not any(name.startswith("gtFine/") for name in archive.namelist()):
+                raise ValueError(f"{path} holds no gtFine folder; expected {ARCHIVE}")
+            yield ZipSource(archive)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise ValueError(f"{path} is not a zip archive that can be read: {error}") from error

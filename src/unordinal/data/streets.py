@@ -1,0 +1,138 @@
+"""Street scenes drawn in perspective from a seed: maps for everybody, without a download, and never used up."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from unordinal.config import DataConfig
+from unordinal.data.spec import DataSpec
+from unordinal.data.splits import Data, DrawnSplit, cut
+from unordinal.data.storage import stored_symbols
+from unordinal.progress import Progress
+
+HEIGHT, WIDTH = 32, 64
+CATEGORIES = (
+    ("road", "#804080"),
+    ("pavement", "#f423e8"),
+    ("buildings", "#464646"),
+    ("sky", "#4682b4"),
+    ("trees", "#6b8e23"),
+    ("poles", "#dcdc00"),
+    ("people", "#dc143c"),
+    ("cars", "#00008e"),
+)
+ROAD, PAVEMENT, BUILDING, SKY, TREE, POLE, PERSON, CAR = range(len(CATEGORIES))
+SIZES = (2500, 475, 500)  # train (what counts as one pass over it), val, test
+FIRST_SEEDS = (0, 1 << 40, 1 << 41)  # of the splits' fixed scenes; those drawn in training have larger ones
+DRAWING = 1  # raise when a seed's scene changes
+CAMERA = 1.5  # metres above the road
+FARTHEST = 60.0  # metres: beyond, everything is one pixel
+
+
+def draw_street(seed: int, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
+    """The scene of a seed: (height, width) uint8.
+
+    >>> draw_street(3).shape
+    (32, 64)
+    """
+    rng = np.random.default_rng(seed)
+    focal = 0.5 * width * rng.uniform(0.8, 1.1)
+    horizon = height * rng.uniform(0.35, 0.55)
+    centre = width * rng.uniform(0.35, 0.65)
+    rows, columns = np.arange(height)[:, None] + 0.5, np.arange(width) + 0.5
+    with np.errstate(divide="ignore"):
+        depth = np.where(rows > horizon, focal * CAMERA / np.maximum(rows - horizon, 1e-9), np.inf)
+    across = np.where(np.isfinite(depth), (columns - centre) * np.minimum(depth, 1e6) / focal, 0.0)
+    left, right = -rng.uniform(2.0, 5.0), rng.uniform(2.0, 5.0)  # kerbs
+    scene = np.where((across > left) & (across < right), ROAD, PAVEMENT).astype(np.uint8)
+    scene = np.where(rows > horizon, scene, SKY).astype(np.uint8)
+    walls = (left - rng.uniform(1.5, 4.0), right + rng.uniform(1.5, 4.0))
+    for wall in walls:
+        draw_wall(scene, rng, wall, focal=focal, horizon=horizon, centre=centre)
+    things = []  # (depth, class, metres across, metres wide, metres from, metres to)
+    for _ in range(rng.poisson(2.5)):
+        side = rng.integers(2)
+        across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(0.3, 1.2)
+        things.append((depth_of(rng), POLE, across_at, 0.25, 0.0, rng.uniform(3, 6)))
+    for _ in range(rng.poisson(2.0)):
+        side = rng.integers(2)
+        across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(0.5, 2.5)
+        things.append((depth_of(rng), TREE, across_at, rng.uniform(2, 4.5), rng.uniform(1.5, 2.5), rng.uniform(4, 8)))
+    for _ in range(rng.poisson(2.0)):
+        side = rng.integers(2)
+        across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(-0.5, 1.5)
+        things.append((depth_of(rng), PERSON, across_at, 0.7, 0.0, rng.uniform(1.5, 1.9)))
+    for _ in range(rng.poisson(2.5)):
+        things.append((depth_of(rng), CAR, rng.uniform(left + 0.5, right - 0.5), 1.9, 0.0, rng.uniform(1.4, 2.2)))
+    for z, kind, across_at, wide, low, high in sorted(things, reverse=True):
+        scale = focal / z
+        middle = centre + across_at * scale
+        top, bottom = horizon + (CAMERA - high) * scale, horizon + (CAMERA - low) * scale
+        inside = (np.abs(columns - middle) <= max(wide * scale, 1.0) / 2) & (rows >= top) & (rows <= bottom)
+        if kind == TREE:  # a round crown on a trunk
+            round_ = ((columns - middle) / (wide / 2)) ** 2 + ((rows - (top + bottom) / 2) / ((high - low) / 2)) ** 2
+            trunk = (np.abs(columns - middle) <= max(0.3 * scale, 1.0) / 2) & (rows >= bottom)
+            inside = (round_ <= scale**2) | (trunk & (rows <= horizon + CAMERA * scale))
+        scene[inside] = kind
+    return scene
+
+
+def depth_of(rng: np.random.Generator) -> float:
+    """Metres away; evenly spread over the logarithm, so that near and far things are about as many."""
+    return float(np.exp(rng.uniform(np.log(4.0), np.log(FARTHEST / 2))))
+
+
+def draw_wall(
+    scene: np.ndarray, rng: np.random.Generator, wall: float, *, focal: float, horizon: float, centre: float
+) -> None:
+    """A row of houses of different heights, gaps among them, along the plane `wall` metres to one side."""
+    height, width = scene.shape
+    columns, rows = np.arange(width) + 0.5, np.arange(height)[:, None] + 0.5
+    offset = columns - centre
+    is_side = (offset * wall) > 0
+    depth = np.where(is_side, focal * wall / np.where(is_side, offset, 1.0), np.inf)
+    ends = np.cumsum(rng.uniform(4, 14, size=16))
+    tall = rng.uniform(3, 14, size=17)
+    tall[rng.random(17) < 0.15] = 0.0  # a gap
+    house = np.searchsorted(ends, np.minimum(depth, 1e6))
+    far = depth > FARTHEST
+    high = np.where(far, 0.0, tall[np.minimum(house, 16)])
+    scale = focal / np.maximum(np.minimum(depth, 1e6), 1e-6)
+    top, bottom = horizon - (high - CAMERA) * scale, horizon + CAMERA * scale
+    scene[(rows >= top) & (rows <= bottom) & (is_side & (high > 0))] = BUILDING
+
+
+def load_streets(config: DataConfig, progress: Progress) -> Data:
+    """Fixed scenes to validate and test on, and new ones for every training batch."""
+    for name, value in (("--data-split", config.split), ("--length", config.length)):
+        if value is not None:
+            raise ValueError(f"streets are drawn, and have no {name}; leave out {value}")
+    if config.num_classes not in (None, len(CATEGORIES)):
+        raise ValueError(f"streets have {len(CATEGORIES)} classes; leave out --num-classes {config.num_classes}")
+    height, width = sides(config)
+    draw = partial(draw_street, height=height, width=width)
+
+    def blocks() -> Iterator[np.ndarray]:
+        with progress("Drawing streets", sum(SIZES)) as advance:
+            for size, first in zip(SIZES, FIRST_SEEDS, strict=True):
+                for index in range(size):
+                    yield draw(first + index)
+                    advance(1)
+
+    key = {"streets": DRAWING, "height": height, "width": width}
+    stored, described = stored_symbols(key, blocks, dict)
+    _, val, test = cut(stored.reshape(-1, height, width), SIZES, None)
+    train = DrawnSplit(stored.reshape(-1, height, width)[: SIZES[0]], draw, flips=config.flips)
+    spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
+    return Data(spec, train, val, test)
+
+
+def sides(config: DataConfig) -> tuple[int, int]:
+    """Height and width of maps that are drawn or scaled."""
+    height = HEIGHT if config.height is None else config.height
+    width = WIDTH if config.width is None else config.width
+    for name, side in (("--height", height), ("--width", width)):
+        if side < 2 or side % 2:
+            raise ValueError(f"{name} must be even and at least 2, got {side}")
+    return height, width

@@ -1,0 +1,119 @@
+"""Maps as pictures: grids of them as PNG, chains of them as GIF, in the colours of their categories, with a legend."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from torch import Tensor
+
+from unordinal.data.spec import DataSpec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 4
+INCHES = 1.6  # width of a map in a grid
+FRAMES = 60  # of a GIF at most
+FRAME_MILLISECONDS, LAST_MILLISECONDS = 80, 2000
+INVALID = ("invalid", "#ffffff")
+
+
+def categories_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
+    """Name and colour of each class; where the data have none, numbers and colours from a wheel."""
+    if spec.categories:
+        return spec.categories
+    from matplotlib import colormaps, colors
+
+    num = spec.num_classes
+    if num <= 10:
+        shades = [colormaps["tab10"](k) for k in range(num)]
+    else:
+        shades = [colormaps["turbo"]((k + 0.5) / num) for k in range(num)]
+    return tuple((str(k), colors.to_hex(shade)) for k, shade in enumerate(shades))
+
+
+def coloured(x: Tensor, spec: DataSpec) -> np.ndarray:
+    """Classes as colours, codes that mean no class white: (..., H, W) -> (..., H, W, 3) uint8."""
+    palette = [*categories_of(spec), INVALID]
+    rgb = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in palette], np.uint8)
+    return rgb[x.clamp(max=spec.num_classes).numpy()]
+
+
+def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
+    from matplotlib.patches import Patch
+
+    shown = [*categories_of(spec), INVALID] if with_invalid else list(categories_of(spec))
+    return [Patch(facecolor=colour, edgecolor="#80868b", linewidth=0.5, label=name) for name, colour in shown[:33]]
+
+
+def plot_grid(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+    """Titled groups of maps (N, H, W) side by side, with a legend, as a PNG."""
+    figure = grid_figure(groups, spec, columns=COLUMNS)
+    figure.savefig(file, format="png", dpi=130)
+
+
+def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns: int) -> "Figure":
+    from matplotlib.figure import Figure
+
+    most = max(len(x) for _, x in groups)
+    columns = min(columns, most)
+    rows = math.ceil(most / columns)
+    height, width = groups[0][1].shape[-2:]
+    across = INCHES * columns * len(groups) + 0.25 * (len(groups) - 1) + 0.2
+    down = INCHES * height / width * rows + 0.75
+    figure = Figure(figsize=(across, down))
+    bottom, top = 0.42 / down, 1 - 0.3 / down
+    for index, (title, x) in enumerate(groups):
+        left = (0.1 + index * (INCHES * columns + 0.25)) / across
+        axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
+        axes.imshow(tiled(coloured(x, spec), columns), interpolation="nearest", aspect="equal")
+        axes.set_title(title, fontsize=9)
+        axes.axis("off")
+    with_invalid = any(bool((x >= spec.num_classes).any()) for _, x in groups)
+    handles = legend_handles(spec, with_invalid=with_invalid)
+    figure.legend(
+        handles=handles, loc="lower center", ncols=min(len(handles), max(3, int(across / 0.95))), fontsize=7,
+        frameon=False, handlelength=1.0, columnspacing=1.0,
+    )  # fmt: skip
+    return figure
+
+
+def tiled(pictures: np.ndarray, columns: int, gap: int = 2) -> np.ndarray:
+    """Pictures (N, H, W, 3) in rows of `columns`, a white gap between them: one picture."""
+    num, height, width, _ = pictures.shape
+    rows = math.ceil(num / columns)
+    out = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, 3), 255, np.uint8)
+    for index, picture in enumerate(pictures):
+        y, x = (index // columns) * (height + gap), (index % columns) * (width + gap)
+        out[y : y + height, x : x + width] = picture
+    return out
+
+
+def plot_map_chain(chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+    """x_T, ..., x_0 of one map (H, W) each, as an animated GIF that rests on the last."""
+    from PIL import Image
+
+    frames = []
+    for t, x in thinned(chain, FRAMES):
+        figure = grid_figure([(f"t = {t}", x.unsqueeze(0))], spec, columns=1)
+        across, down = figure.get_size_inches()
+        figure.set_size_inches(2 * across, 2 * down)
+        frames.append(Image.fromarray(rendered(figure)).convert("P", palette=Image.Palette.ADAPTIVE))
+    durations = [FRAME_MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]
+    frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
+
+
+def thinned(chain: list[tuple[int, Tensor]], most: int) -> list[tuple[int, Tensor]]:
+    """At most so many steps of a chain, evenly spread, first and last included."""
+    picked = np.unique(np.linspace(0, len(chain) - 1, min(most, len(chain))).round().astype(int))
+    return [chain[i] for i in picked]
+
+
+def rendered(figure: "Figure") -> np.ndarray:
+    """A figure's pixels: (H, W, 3) uint8."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

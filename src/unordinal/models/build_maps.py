@@ -1,0 +1,120 @@
+"""Models of maps from their part of a run's configuration: diffusion, argmax flows, the VAE."""
+
+from torch import nn
+
+from unordinal.config import MapDensityConfig, MapFlowConfig, MapMultinomialConfig, MapVaeConfig
+from unordinal.data.spec import DataSpec
+from unordinal.diffusion.schedules import SCHEDULES
+from unordinal.flows.actnorm import ActNorm
+from unordinal.flows.bijection import Bijection, Chain, Inverse
+from unordinal.flows.coupling import Coupling, split_of
+from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardNormal
+from unordinal.flows.elementwise import Affine, ElementwiseMap, LogisticMixture
+from unordinal.flows.linear import InvertibleLinear
+from unordinal.flows.reshape import Squeeze
+from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.build_flow import conditional_flow
+from unordinal.models.build_surjection import SURJECTIONS, InverseParts, build_surjection, check_known, has_context
+from unordinal.models.diffusion import MultinomialDiffusion
+from unordinal.models.latent_flow import LatentFlow
+from unordinal.nets.densenet import DenseNet, MapContext
+from unordinal.nets.linear import zero_linear
+from unordinal.nets.unet import UNet
+
+
+def build_map_multinomial(config: MapMultinomialConfig, spec: DataSpec) -> MultinomialDiffusion:
+    spec.require_maps(2)
+    net = UNet(
+        spec.num_classes,
+        width=config.width,
+        num_levels=config.num_levels,
+        num_blocks=config.num_blocks,
+        deep_blocks=config.deep_blocks,
+        num_heads=config.num_heads,
+    )
+    return MultinomialDiffusion(
+        net,
+        num_classes=spec.num_classes,
+        event_shape=spec.event_shape,
+        num_steps=config.num_steps,
+        log_alpha=SCHEDULES[config.schedule](config.num_steps),
+        output=config.output,
+        times=config.times,
+    )
+
+
+def build_map_flow(config: MapFlowConfig, spec: DataSpec) -> ArgmaxFlow:
+    """p(v) is `map_density`, q(v | x) a surjection whose noise is `posterior`."""
+    check_sizes(config, spec)
+    check_known("surjection", config.surjection, tuple(SURJECTIONS))
+
+    def noise(num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
+        return posterior(config, num_channels, mean=mean, log_scale=log_scale)
+
+    parts = InverseParts(config.context_width, noise)
+    surjection = build_surjection(config.surjection, config.base, spec.num_classes, parts)
+    density = map_density(config, spec.event_shape, surjection.num_channels)
+    context = context_of(config, spec.num_classes) if has_context(config.surjection) else None
+    return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context)
+
+
+def build_map_vae(config: MapVaeConfig, spec: DataSpec) -> LatentFlow:
+    """Prior, posterior and decoder of appendix B.2, of the same parts as the argmax flow."""
+    check_sizes(config, spec)
+    channels = config.latent_channels
+    return LatentFlow(
+        prior=map_density(config, spec.event_shape, channels),
+        posterior=posterior(config, channels),
+        context=context_of(config, spec.num_classes),
+        decoder=DenseNet(channels, spec.num_classes, width=config.decoder_width, depth=config.decoder_depth),
+        num_classes=spec.num_classes,
+        num_channels=channels,
+        event_shape=spec.event_shape,
+    )
+
+
+def check_sizes(config: MapDensityConfig, spec: DataSpec) -> None:
+    if min(config.num_levels, config.num_flows, config.context_width) < 1 or config.noise_flows < 0:
+        raise ValueError(
+            f"expected num_levels, num_flows and context_width >= 1 and noise_flows >= 0; got {config.num_levels}, "
+            f"{config.num_flows}, {config.context_width} and {config.noise_flows}"
+        )
+    try:
+        spec.require_maps(2 ** (config.num_levels - 1))
+    except ValueError as error:
+        raise ValueError(f"{error} (model.num_levels is {config.num_levels})") from error
+
+
+def map_density(config: MapDensityConfig, event_shape: tuple[int, ...], num_channels: int) -> Density:
+    """Levels of 1x1s and couplings with a squeeze between them, down to a standard normal (appendix B.2).
+
+    At the end the squeezes are undone, so that noise has the shape of v, whatever size is sampled.
+    """
+    map_: ElementwiseMap = LogisticMixture(config.num_mixtures) if config.num_mixtures else Affine()
+    layers: list[Bijection] = [ActNorm(num_channels)]
+    channels = num_channels
+    for level in range(config.num_levels):
+        if level:
+            layers.append(Squeeze())
+            channels *= 4
+        fixed = split_of(channels)
+        for _ in range(config.num_flows):
+            out = map_.num_parameters * (channels - fixed)
+            net = DenseNet(fixed, out, width=config.width, depth=config.depth, num_sharp=fixed)
+            layers += [InvertibleLinear(channels), Coupling(net, map_, num_channels=channels)]
+    layers += [Inverse(Squeeze()) for _ in range(config.num_levels - 1)]
+    return Flow(Chain(layers), StandardNormal((*event_shape, num_channels)))
+
+
+def posterior(config: MapDensityConfig, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
+    """q(u | context) of one level (appendix B.2)."""
+
+    def make_net(num_in: int, num_out: int, num_fixed: int) -> nn.Module:
+        return DenseNet(num_in, num_out, width=config.noise_width, depth=config.noise_depth, num_sharp=num_fixed)
+
+    base = ConditionalNormal(zero_linear(config.context_width, 2 * num_channels), mean=mean, log_scale=log_scale)
+    return conditional_flow(base, num_channels, config.noise_flows, config.context_width, make_net)
+
+
+def context_of(config: MapDensityConfig, num_classes: int) -> MapContext:
+    return MapContext(num_classes, width=config.context_width, depth=config.context_depth)

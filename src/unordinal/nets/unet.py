@@ -1,0 +1,122 @@
+"""A U-Net over noisy maps and time."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unordinal.nets.conv import MapConv
+from unordinal.nets.embeddings import TimeEmbedding
+from unordinal.nets.linear import zero_linear
+from unordinal.nets.transformer import modulated_norm
+
+
+class UNet(nn.Module):
+    """Logits over classes for every pixel of a noisy map: (B, H, W) classes, (B,) time in [0, 1] -> (B, H, W, K).
+
+    Level i has `width` 2^i channels at a 2^-i-th of the resolution, `num_blocks` blocks on the way down and as many on
+    the way up; the lowest has `deep_blocks`, with attention over all its pixels between them. Any height and width.
+
+    >>> net = UNet(8, width=16, num_levels=3, deep_blocks=2)
+    >>> net(torch.zeros(2, 6, 10, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
+    torch.Size([2, 6, 10, 8])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        width: int = 64,
+        num_levels: int = 4,
+        num_blocks: int = 1,
+        deep_blocks: int = 2,
+        num_heads: int = 4,
+    ):
+        super().__init__()
+        if min(width, num_levels, num_blocks, deep_blocks, num_heads) < 1:
+            raise ValueError(
+                f"a U-Net needs width, num_levels, num_blocks, deep_blocks and num_heads of at least 1; got {width}, "
+                f"{num_levels}, {num_blocks}, {deep_blocks} and {num_heads}"
+            )
+        widths = [width * 2**level for level in range(num_levels)]
+        if width % 2 or widths[-1] % num_heads:
+            raise ValueError(
+                f"width must be even, and {widths[-1]}, that of the lowest level, a multiple of num_heads {num_heads}"
+            )
+        time_width = 4 * width
+        self.embed = nn.Embedding(num_classes, width)
+        self.time = TimeEmbedding(time_width, time_width)
+        self.down = nn.ModuleList(
+            nn.ModuleList(ConvBlock(c, time_width) for _ in range(num_blocks)) for c in widths[:-1]
+        )
+        self.shrink = nn.ModuleList(MapConv(c, 2 * c, stride=2) for c in widths[:-1])
+        self.deep = nn.ModuleList(ConvBlock(widths[-1], time_width) for _ in range(deep_blocks))
+        self.attention = nn.ModuleList(MapAttention(widths[-1], num_heads) for _ in range(deep_blocks - 1))
+        self.grow = nn.ModuleList(nn.Linear(2 * c, c) for c in widths[:-1])
+        self.merge = nn.ModuleList(nn.Linear(2 * c, c) for c in widths[:-1])
+        self.up = nn.ModuleList(nn.ModuleList(ConvBlock(c, time_width) for _ in range(num_blocks)) for c in widths[:-1])
+        self.modulation = zero_linear(time_width, 2 * width)
+        self.out = zero_linear(width, num_classes)  # the first prediction is uniform
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        h = self.embed(z)  # (B, H, W) -> (B, H, W, C)
+        c = F.silu(self.time(time))
+        skips = []
+        for blocks, shrink in zip(self.down, self.shrink, strict=True):
+            for block in blocks:  # type: ignore[attr-defined]
+                h = block(h, c)
+            skips.append(h)
+            h = shrink(h)
+        for index, block in enumerate(self.deep):
+            h = block(h, c)
+            if index < len(self.attention):
+                h = self.attention[index](h)
+        for level in reversed(range(len(skips))):
+            skip = skips[level]
+            h = doubled(self.grow[level](h), skip.shape[1], skip.shape[2])
+            h = self.merge[level](torch.cat([h, skip], dim=-1))
+            for block in self.up[level]:  # type: ignore[attr-defined]
+                h = block(h, c)
+        shift, scale = self.modulation(c)[:, None, None].chunk(2, dim=-1)
+        return self.out(modulated_norm(h, shift, scale))
+
+
+def doubled(h: Tensor, height: int, width: int) -> Tensor:
+    """Every pixel four times, cut to (height, width): (B, H, W, C) -> (B, height, width, C)."""
+    batch, rows, columns, channels = h.shape
+    h = h[:, :, None, :, None].expand(batch, rows, 2, columns, 2, channels)
+    return h.reshape(batch, 2 * rows, 2 * columns, channels)[:, :height, :width]
+
+
+class ConvBlock(nn.Module):
+    """Two 3x3 convolutions beside an identity, behind a norm that time modulates: (B, H, W, C) -> the same."""
+
+    def __init__(self, width: int, time_width: int):
+        super().__init__()
+        self.modulation = zero_linear(time_width, 2 * width)
+        self.first = MapConv(width, width)
+        self.second = MapConv(width, width)
+        nn.init.normal_(self.second.weight, std=0.1 * (9 * width) ** -0.5)  # the branch starts small
+
+    def forward(self, h: Tensor, time: Tensor) -> Tensor:
+        shift, scale = self.modulation(time)[:, None, None].chunk(2, dim=-1)
+        return h + self.second(F.silu(self.first(modulated_norm(h, shift, scale))))
+
+
+class MapAttention(nn.Module):
+    """Self-attention over all pixels of a small map, beside an identity: (B, H, W, C) -> the same.
+
+    It knows no places; the convolutions around it, with their zero padding, do.
+    """
+
+    def __init__(self, width: int, num_heads: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = zero_linear(width, width)
+
+    def forward(self, h: Tensor) -> Tensor:
+        pixels = F.layer_norm(h, h.shape[-1:]).flatten(1, 2)  # (B, H W, C)
+        qkv = self.qkv(pixels).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))  # (B, heads, H W, C)
+        heads = F.scaled_dot_product_attention(q, k, v)
+        return h + self.out(heads.transpose(1, 2).flatten(2)).view_as(h)
