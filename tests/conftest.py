@@ -17,8 +17,16 @@ SMALL_FLOW = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8",
 SMALL_FLOW += ["--model.num-mixtures", "2", "--model.channel-width", "4", "--model.num-flows", "1"]
 
 
+SMALL_MAPS = ["--size", "tiny", "--height", "8", "--width", "16", "--batch-size", "2", "--validate-examples", "2"]
+SMALL_MAPS += ["--accumulate", "1"]
+
+
 def small_flags(preset: str) -> list[str]:
     """Flags that make a preset's model a few weights large."""
+    if preset == "cityscapes/multinomial":
+        return [*SMALL_MAPS, "--model.width", "8", "--model.num-steps", "20"]
+    if preset.startswith("cityscapes/"):
+        return [*SMALL_MAPS, "--model.width", "8", "--model.num-flows", "1", "--model.noise-flows", "1"]
     if preset.endswith("multinomial"):
         return SMALL
     if preset.startswith("toy/"):

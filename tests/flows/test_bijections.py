@@ -10,10 +10,12 @@ import torch
 import zuko
 from torch import Tensor, nn
 
+from unordinal.config import MapDensityConfig
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
+from unordinal.flows.density import Flow
 from unordinal.flows.elementwise import (
     Affine,
     Elementwise,
@@ -24,9 +26,11 @@ from unordinal.flows.elementwise import (
     Softplus,
 )
 from unordinal.flows.linear import InvertibleLinear
-from unordinal.flows.reshape import Permutation, Reversal
+from unordinal.flows.reshape import Permutation, Reversal, Squeeze
+from unordinal.models.build_maps import map_density
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
+from unordinal.nets.densenet import DenseNet
 from unordinal.nets.recurrent import BiLSTM, CausalLSTM
 from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
 
@@ -89,15 +93,31 @@ SEQUENCES: dict[str, Callable[[], Bijection]] = {
         SequenceTransformer(2, 9, width=8, num_blocks=1, num_heads=2, conv=3), LogisticMixture(3)
     ),
 }
-CASES = {**ANYWHERE, **CONDITIONAL, **SEQUENCES}
+# maps only
+ON_MAPS: dict[str, Callable[[], Bijection]] = {
+    "coupling densenet": lambda: Coupling(DenseNet(2, 2, width=6, depth=2, num_sharp=2), Affine(), num_channels=C),
+    "squeezed": lambda: Chain([Squeeze(), InvertibleLinear(4 * C), Inverse(Squeeze())]),
+    "levels": lambda: levels(3),
+}
+
+
+def levels(num_levels: int) -> Bijection:
+    config = MapDensityConfig(num_levels=num_levels, num_flows=1, width=4, depth=2)
+    density = map_density(config, (4, 8), C)
+    assert isinstance(density, Flow)
+    return density.bijection
+
+
+CASES = {**ANYWHERE, **CONDITIONAL, **SEQUENCES, **ON_MAPS}
 
 
 def made(name: str, dtype: torch.dtype) -> Bijection:
     """The bijection with every weight random, those that start at zero too."""
     torch.manual_seed(3)
     bijection = CASES[name]()
+    scale = 0.02 if name == "levels" else 0.15  # its triangular 48 x 48 factors would be near-singular
     for parameter in bijection.parameters():
-        parameter.data += 0.15 * torch.randn_like(parameter)
+        parameter.data += scale * torch.randn_like(parameter)
     return bijection.to(dtype).eval()
 
 
@@ -109,6 +129,8 @@ def inputs(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Tenso
 
 
 def shapes(name: str) -> list[tuple[int, ...]]:
+    if name in ON_MAPS:
+        return [(2, 4, 8)]
     return [(4, 5)] if name in SEQUENCES else [(4, 5), (4, 2, 3)]  # a batch of sequences, of maps
 
 
@@ -150,7 +172,7 @@ def test_round_trips(name: str, dtype: torch.dtype, tolerance: float) -> None:
 def test_the_inverse_is_differentiable(name: str) -> None:
     """d inverse(forward(v)) = identity, and weights get the implicit function's gradient."""
     bijection = made(name, torch.float64)
-    v, cond = inputs(name, (2, 3), torch.float64)
+    v, cond = inputs(name, (2, *shapes(name)[0][1:]), torch.float64)
     z = bijection(v, cond)[0].detach().requires_grad_()
     back, log_det = bijection.inverse(z, cond)
     direction = torch.randn(back.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -238,6 +260,23 @@ def test_actnorm_standardises_its_first_batch_and_only_that() -> None:
     norm = ActNorm(2).train()
     norm(torch.ones(4, 3, 2))
     assert bool(torch.isfinite(norm.log_scale).all())
+
+
+def test_squeeze_gathers_blocks_row_by_row() -> None:
+    v = torch.arange(2 * 4 * 6 * 3).reshape(2, 4, 6, 3)
+    z, log_det = Squeeze()(v)
+    assert z.shape == (2, 2, 3, 12)
+    # the block of row 1, column 2: pixels (2, 4), (2, 5), (3, 4), (3, 5), three channels each
+    assert torch.equal(z[0, 1, 2], torch.cat([v[0, 2, 4], v[0, 2, 5], v[0, 3, 4], v[0, 3, 5]]))
+    assert torch.equal(log_det, torch.zeros(2, dtype=v.dtype))
+    assert torch.equal(Squeeze().inverse(z)[0], v)
+    text = torch.arange(2 * 6 * 2).reshape(2, 6, 2)
+    assert torch.equal(Squeeze()(text)[0], text.reshape(2, 3, 4))
+    assert torch.equal(Squeeze().inverse(text.reshape(2, 3, 4))[0], text)
+    with pytest.raises(ValueError, match=r"only even sides can be halved, got \(3, 4\)"):
+        Squeeze()(torch.zeros(1, 3, 4, 2))
+    with pytest.raises(ValueError, match="6 channels cannot be shared by 4"):
+        Squeeze().inverse(torch.zeros(1, 2, 2, 6))
 
 
 def test_mixture_with_one_component_is_affine() -> None:

@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from contracts import all_events, chi_square_p_value
-from torch import Tensor, nn
+from contracts import (
+    Enumerated,
+    all_events,
+    check_bounds_are_ordered,
+    check_probabilities_and_samples,
+    chi_square_p_value,
+)
+from torch import nn
 
 from unordinal.config import ArgmaxFlowConfig, SurjectionName
 from unordinal.data.spec import DataSpec
@@ -48,68 +54,25 @@ CASES: dict[str, ArgmaxFlowConfig] = {
 
 
 @functools.cache
-def made(name: str) -> ArgmaxFlow:
-    """A model trained for a moment, so that q(v | x) covers what p(v) gives to x: importance weights can be trusted."""
+def enumerated(name: str) -> Enumerated:
     torch.manual_seed(1)
-    model = build_model(CASES[name], DataSpec("tiny", K, (L,)))
+    return Enumerated.trained(build_model(CASES[name], DataSpec("tiny", K, (L,))))
+
+
+def made(name: str) -> ArgmaxFlow:
+    model = enumerated(name).model
     assert isinstance(model, ArgmaxFlow)
-    events = all_events(K, (L,))
-    x = events[torch.multinomial(torch.arange(1.0, len(events) + 1), 256, replacement=True)]
-    model.initialise(x)
-    optimizer = torch.optim.Adam(model.parameters(), 0.02)
-    for _ in range(150):
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-    return model.double().eval()
-
-
-@functools.cache
-def log_probabilities(name: str) -> tuple[Tensor, Tensor]:
-    """A long IWBO of every x and its variance."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        return iwbo(made(name), all_events(K, (L,)), 20_000, 20_000, lambda _: None)
-
-
-def sampled_frequencies(model: ArgmaxFlow, num: int) -> tuple[Tensor, float]:
-    """How often each x came up, (K^L,), and the share of samples with an invalid code."""
-    x = model.sample(num, generator=torch.Generator().manual_seed(0))
-    bad = (x >= K).any(dim=1)
-    index = (x * K ** torch.arange(L - 1, -1, -1)).sum(dim=1)[~bad]
-    return torch.bincount(index, minlength=K**L).double(), float(bad.double().mean())
+    return model
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_probabilities_sum_to_one_minus_the_invalid_mass_and_samples_follow_them(name: str) -> None:
-    model = made(name)
-    num = 4000
-    log_p, variance = log_probabilities(name)
-    p = log_p.exp()
-    counts, bad = sampled_frequencies(model, num)
-    # standard errors of the sum of P(x) and of the share of invalid samples
-    error = float((p.square() * variance).sum().sqrt()) + (max(bad * (1 - bad), 1 / num) / num) ** 0.5
-    assert abs(float(p.sum()) - (1 - bad)) < 4.5 * error
-    assert error < 0.05
-    # each x: the difference of two independent estimates
-    share = counts / num
-    spread = (p.square() * variance + p * (1 - p) / num).sqrt()
-    assert float(((share - p).abs() / spread).max()) < 5
+    check_probabilities_and_samples(enumerated(name))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_elbo_is_below_iwbo_is_below_log_p_in_the_mean(name: str) -> None:
-    model = made(name)
-    events = all_events(K, (L,))
-    log_p, variance = log_probabilities(name)
-    torch.manual_seed(1)
-    with torch.no_grad():
-        elbo = torch.stack([model.elbo(events) for _ in range(400)])
-        tighter = torch.stack([iwbo(model, events, 16, 20_000, lambda _: None)[0] for _ in range(200)])
-    errors = [part.std(dim=0) / len(part) ** 0.5 for part in (elbo, tighter)]
-    assert bool((elbo.mean(0) <= tighter.mean(0) + 4 * (errors[0] + errors[1])).all())
-    assert bool((tighter.mean(0) <= log_p + 4 * (errors[1] + variance.sqrt())).all())
-    assert float((tighter.mean(0) - elbo.mean(0)).mean()) > 0  # and strictly, taken together
+    check_bounds_are_ordered(enumerated(name))
 
 
 def test_p_of_x_by_quadrature() -> None:

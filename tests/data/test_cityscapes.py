@@ -1,0 +1,154 @@
+"""Cityscapes: its label table, and the archive's layout on a generated one of the same names and label ids."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from unordinal.config import DataConfig
+from unordinal.data import load_data
+from unordinal.data.cityscapes import CATEGORIES, CATEGORY_OF, LABELS, NUM_TRAIN, NUM_VAL
+from unordinal.data.maps import nearest
+
+# Known colours and categories of some ids, from the data set's published palette.
+KNOWN = {
+    7: ((128, 64, 128), "flat"),
+    8: ((244, 35, 232), "flat"),
+    11: ((70, 70, 70), "construction"),
+    13: ((190, 153, 153), "construction"),
+    17: ((153, 153, 153), "object"),
+    19: ((250, 170, 30), "object"),
+    20: ((220, 220, 0), "object"),
+    21: ((107, 142, 35), "nature"),
+    22: ((152, 251, 152), "nature"),
+    23: ((70, 130, 180), "sky"),
+    24: ((220, 20, 60), "human"),
+    25: ((255, 0, 0), "human"),
+    26: ((0, 0, 142), "vehicle"),
+    28: ((0, 60, 100), "vehicle"),
+    33: ((119, 11, 32), "vehicle"),
+    0: ((0, 0, 0), "void"),
+    6: ((81, 0, 81), "void"),
+}
+
+
+def test_the_label_table() -> None:
+    assert len(LABELS) == 35
+    assert sorted(label.id for label in LABELS) == list(range(-1, 34))
+    by_id = {label.id: label for label in LABELS}
+    for number, (colour, category) in KNOWN.items():
+        assert by_id[number].colour == colour
+        assert CATEGORIES[by_id[number].category][0] == category
+        assert CATEGORIES[CATEGORY_OF[number]][0] == category
+    counts = [sum(label.category == k for label in LABELS) for k in range(8)]
+    assert counts == [7, 4, 6, 4, 2, 1, 2, 9]  # void, flat, construction, object, nature, sky, human, vehicle
+    assert set(CATEGORY_OF[34:].tolist()) == {255}  # unknown
+
+
+def label_map(index: int) -> np.ndarray:
+    return np.random.default_rng(index).integers(0, 34, (8, 16)).astype(np.uint8)
+
+
+def names() -> list[str]:
+    """As in the archive: part, city, city_sequence_frame_gtFine_labelIds.png."""
+    train = [f"gtFine/train/city{i % 18:02}/city{i % 18:02}_{i:06}_000019" for i in range(NUM_TRAIN)]
+    val = [f"gtFine/val/town{i % 3}/town{i % 3}_{i:06}_000019" for i in range(NUM_VAL)]
+    return [f"{stem}_gtFine_labelIds.png" for stem in train + val]
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cityscapes") / "gtFine_trainvaltest.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("README", "as in the original")
+        file.writestr("gtFine/test/berlin/berlin_000000_000019_gtFine_labelIds.png", png(np.zeros((8, 16), np.uint8)))
+        for index, name in enumerate(names()):
+            file.writestr(name, png(label_map(index)))
+            if index < 3:  # its neighbours in the archive are not for us
+                file.writestr(name.replace("labelIds", "color"), png(np.zeros((8, 16, 3), np.uint8)))
+                file.writestr(name.replace("labelIds", "instanceIds"), png(np.zeros((8, 16), np.uint8)))
+    return path
+
+
+def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> None:
+    data = load_data(DataConfig(f"cityscapes:{archive}", height=4, width=8))
+    assert data.spec.split_sizes == (2500, 475, 500)
+    assert data.spec.num_classes == 8
+    assert data.spec.categories[5][0] == "sky"
+    ordered = sorted(range(NUM_TRAIN), key=lambda i: names()[i])
+    for split, place, index in (
+        (data.train, 0, ordered[0]),
+        (data.val, 0, ordered[2500]),
+        (data.val, 474, ordered[-1]),
+    ):
+        expected = CATEGORY_OF[nearest(label_map(index), 4, 8)]
+        assert torch.equal(split[place], torch.from_numpy(expected).long())
+    first_test = min(range(NUM_TRAIN, NUM_TRAIN + NUM_VAL), key=lambda i: names()[i])
+    assert torch.equal(data.test[0], torch.from_numpy(CATEGORY_OF[nearest(label_map(first_test), 4, 8)]).long())
+    assert data.train.flips
+    assert not data.test.flips
+    with zipfile.ZipFile(archive) as file:  # the folder it unpacks to gives the same
+        file.extractall(tmp_path)
+    unpacked = load_data(DataConfig(f"cityscapes:{tmp_path}", height=4, width=8))
+    assert unpacked.spec.fingerprint == data.spec.fingerprint
+    default = load_data(DataConfig(f"cityscapes:{archive}"))
+    assert default.spec.event_shape == (32, 64)
+
+
+def changed(tmp_path: Path, **members: bytes) -> Path:
+    path = tmp_path / "gtFine_trainvaltest.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for index, name in enumerate(names()):
+            file.writestr(name, members.get("bad", b"") if index == 7 and "bad" in members else png(label_map(index)))
+    return path
+
+
+def test_what_is_not_cityscapes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no file or folder .*nowhere\.zip"):
+        load_data(DataConfig(f"cityscapes:{tmp_path / 'nowhere.zip'}"))
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(other, "w") as file:
+        file.writestr("leftImg8bit/train/a.png", b"")
+    with pytest.raises(ValueError, match=r"other\.zip holds no gtFine folder"):
+        load_data(DataConfig(f"cityscapes:{other}"))
+    with zipfile.ZipFile(other, "w") as file:
+        file.writestr(names()[0], png(label_map(0)))
+    with pytest.raises(ValueError, match="has 1 label maps in gtFine/train, expected 2,975"):
+        load_data(DataConfig(f"cityscapes:{other}"))
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(b"PK no archive")
+    with pytest.raises(ValueError, match=r"broken\.zip is not a zip archive"):
+        load_data(DataConfig(f"cityscapes:{broken}"))
+    with pytest.raises(ValueError, match=r"holds no gtFine/train"):
+        load_data(DataConfig(f"cityscapes:{tmp_path}"))
+    unknown = label_map(0)
+    unknown[3, 4] = 40
+    with pytest.raises(ValueError, match=r"_000007_000019_gtFine_labelIds\.png has label id 40"):
+        load_data(DataConfig(f"cityscapes:{changed(tmp_path, bad=png(unknown))}"))
+
+
+def test_where_it_is_missing_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNORDINAL_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"cityscapes-dataset\.com/downloads/") as caught:
+        load_data(DataConfig("cityscapes"))
+    for part in ("license", str(tmp_path / "downloads"), "--data streets"):
+        assert part in str(caught.value)
+
+
+def test_the_archive_is_found_where_downloads_are(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNORDINAL_DATA", str(tmp_path))
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "downloads" / archive.name).symlink_to(archive)
+    assert len(load_data(DataConfig("cityscapes", height=2, width=4)).test) == 500

@@ -1,0 +1,141 @@
+"""Maps from arrays and from folders of PNGs: what is read, and what is refused by the file's name."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import SHARED_DATA
+from PIL import Image
+
+from unordinal.config import DataConfig
+from unordinal.data import load_data
+from unordinal.data.maps import nearest
+
+
+def random_maps(num: int, height: int = 4, width: int = 6, num_classes: int = 3) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, num_classes, (num, height, width)).astype(np.uint8)
+
+
+def write_png(path: Path, pixels: np.ndarray, mode: str = "L") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.fromarray(pixels)
+    if mode == "P":
+        image.putpalette([c for k in range(256) for c in (k, 255 - k, 9)])
+    image.save(path)
+
+
+def folder_of(tmp_path: Path, maps: np.ndarray, mode: str = "L") -> Path:
+    for index, pixels in enumerate(maps):
+        write_png(tmp_path / "maps" / f"{index:03}.png", pixels, mode)
+    return tmp_path / "maps"
+
+
+@pytest.mark.parametrize("mode", ["L", "P"])
+def test_a_folder_of_pngs_is_read_in_order_of_names(tmp_path: Path, mode: str) -> None:
+    maps = random_maps(40)
+    data = load_data(DataConfig(f"maps:{folder_of(tmp_path, maps, mode)}", split="30,5,5"))
+    assert data.spec.event_shape == (4, 6)
+    assert data.spec.num_classes == 3
+    assert torch.equal(data.train.examples(np.arange(30)), torch.from_numpy(maps[:30]).long())
+    assert torch.equal(data.test[4], torch.from_numpy(maps[39]).long())
+    assert data.train.flips
+    assert not data.test.flips
+
+
+def test_a_folder_may_hold_its_splits(tmp_path: Path) -> None:
+    maps = random_maps(9)
+    for index, pixels in enumerate(maps):
+        write_png(tmp_path / ("train", "val", "test")[index // 3] / f"{index}.png", pixels)
+    data = load_data(DataConfig(f"maps:{tmp_path}"))
+    assert data.spec.split_sizes == (3, 3, 3)
+    assert torch.equal(data.val[0], torch.from_numpy(maps[3]).long())
+
+
+def test_an_npz_keeps_its_splits_and_flips_only_training(tmp_path: Path) -> None:
+    maps = random_maps(60)
+    np.savez(tmp_path / "m.npz", train=maps[:40], val=maps[40:50], test=maps[50:])
+    data = load_data(DataConfig(f"maps:{tmp_path / 'm.npz'}"))
+    x, starts = data.train.crops(200, torch.Generator().manual_seed(0))
+    plain = torch.from_numpy(maps[starts]).long()
+    is_mirror = (x == plain.flip(2)).flatten(1).all(1) & ~(x == plain).flatten(1).all(1)
+    assert bool(((x == plain).flatten(1).all(1) | is_mirror).all())
+    assert 60 < int(is_mirror.sum()) < 140
+    off = load_data(DataConfig(f"maps:{tmp_path / 'm.npz'}", flips=False))
+    x, starts = off.train.crops(50, torch.Generator().manual_seed(0))
+    assert torch.equal(x, torch.from_numpy(maps[starts]).long())
+
+
+def test_nearest_takes_the_pixel_at_the_centre() -> None:
+    pixels = np.arange(8 * 12).reshape(8, 12)
+    expected = np.array([[pixels[r, c] for c in (1, 4, 7, 10)] for r in (2, 6)])
+    assert np.array_equal(nearest(pixels, 2, 4), expected)
+    assert np.array_equal(nearest(pixels, 8, 12), pixels)
+
+
+def test_land_cover_is_read_as_it_is() -> None:
+    path = SHARED_DATA / "landcover32x64.npz"
+    if not path.exists():
+        pytest.skip(f"no {path} here")
+    data = load_data(DataConfig(f"maps:{path}"))
+    assert data.spec.event_shape == (32, 64)
+    assert data.spec.split_sizes == (2500, 475, 500)
+    assert data.spec.num_classes == 8
+
+
+def break_colours(folder: Path) -> None:
+    Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / "005.png")
+
+
+def break_size(folder: Path) -> None:
+    write_png(folder / "005.png", np.zeros((4, 8), np.uint8))
+
+
+def break_odd(folder: Path) -> None:
+    write_png(folder / "000.png", np.zeros((5, 6), np.uint8))
+
+
+def break_file(folder: Path) -> None:
+    (folder / "005.png").write_bytes(b"no picture")
+
+
+def break_truncated(folder: Path) -> None:
+    whole = (folder / "005.png").read_bytes()
+    (folder / "005.png").write_bytes(whole[:45])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message", "settings"),
+    [
+        (break_colours, r"005\.png has colours \(RGB\); expected one class index per pixel", {}),
+        (break_size, r"005\.png is 4 x 8, but 000\.png is 4 x 6", {}),
+        (break_odd, r"000\.png: maps of 5 x 6; expected an even height and width", {}),
+        (break_file, r"005\.png is not a PNG that can be read", {}),
+        (break_truncated, r"005\.png is not a PNG that can be read", {}),
+        (None, r"\d+\.png has class 2, but num_classes is 2", {"num_classes": 2}),
+        (None, "maps keep the size they have; leave out --height 32", {"height": 32}),
+        (None, "leave out --length 9", {"length": 9}),
+    ],
+)
+def test_what_is_no_map_is_refused_by_name(tmp_path: Path, damage: Any, message: str, settings: Any) -> None:
+    folder = folder_of(tmp_path, random_maps(10))
+    if damage:
+        damage(folder)
+    with pytest.raises(ValueError, match=message):
+        load_data(DataConfig(f"maps:{folder}", **settings))
+
+
+def test_arrays_that_are_no_maps_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros((20, 8), np.uint8) + np.arange(8, dtype=np.uint8) % 2)
+    with pytest.raises(ValueError, match=r"rows\.npy holds examples of shape \(8,\); expected maps"):
+        load_data(DataConfig(f"maps:{tmp_path / 'rows.npy'}"))
+    np.save(tmp_path / "odd.npy", random_maps(20, 3, 4))
+    with pytest.raises(ValueError, match=r"odd\.npy: maps of 3 x 4; expected an even"):
+        load_data(DataConfig(f"maps:{tmp_path / 'odd.npy'}"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"no PNGs in .*empty"):
+        load_data(DataConfig(f"maps:{tmp_path / 'empty'}"))
+    write_png(tmp_path / "one.png", random_maps(1)[0])
+    with pytest.raises(ValueError, match=r"one\.png is one picture"):
+        load_data(DataConfig(f"maps:{tmp_path / 'one.png'}"))
