@@ -50,7 +50,7 @@ SIZED: dict[Size, MapDensityConfig] = {
 def flow_train(size: Size) -> tuple[TrainConfig, OptimConfig]:
     if size == "paper":
         return PAPER_FLOW_TRAIN, PAPER_FLOW_OPTIM
-    minutes, lr = (2, 4e-3) if size == "tiny" else (60, 2e-3)
+    minutes, lr = (2, 2e-3) if size == "tiny" else (60, 1e-3)
     return TrainConfig(minutes=minutes, batch_size=4 if size == "tiny" else 8, lr=lr, accumulate=1), QUICK_FLOW_OPTIM
 
 
