@@ -39,6 +39,8 @@ bench: setup
 	$(BIN)/python benchmarks/mixture_inverse.py
 	$(BIN)/python benchmarks/flow_sampling.py
 	$(BIN)/python benchmarks/flow_training.py
+	$(BIN)/python benchmarks/unet.py
+	$(BIN)/python benchmarks/map_flows.py
 
 docs: setup
 	$(BIN)/python docs/build.py

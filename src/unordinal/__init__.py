@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
     from unordinal.models.argmax_flow import ArgmaxFlow
     from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.models.latent_flow import LatentFlow
     from unordinal.nets.transformer import TimeTransformer
+    from unordinal.nets.unet import UNet
     from unordinal.presets import PRESETS, preset
     from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
     from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct
@@ -45,7 +47,9 @@ _PUBLIC = {
     "CategoricalModel": "unordinal.model",
     "ArgmaxFlow": "unordinal.models.argmax_flow",
     "MultinomialDiffusion": "unordinal.models.diffusion",
+    "LatentFlow": "unordinal.models.latent_flow",
     "TimeTransformer": "unordinal.nets.transformer",
+    "UNet": "unordinal.nets.unet",
     "PRESETS": "unordinal.presets",
     "preset": "unordinal.presets",
     "GumbelArgmax": "unordinal.surjections.argmax",
@@ -71,6 +75,7 @@ __all__ = [
     "Density",
     "Flow",
     "GumbelArgmax",
+    "LatentFlow",
     "MultinomialDiffusion",
     "OneHotRounding",
     "Run",
@@ -80,6 +85,7 @@ __all__ = [
     "StandardNormal",
     "Surjection",
     "TimeTransformer",
+    "UNet",
     "UniformNoise",
     "Vocabulary",
     "fit",

@@ -24,9 +24,9 @@ class DataConfig:
     """Symbols per sequence, where the data are one long text."""
     num_classes: int | None = None
     """Number of classes of an array or of maps; default the largest class + 1."""
-    height: int | None = None
+    map_height: int | None = None
     """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
-    width: int | None = None
+    map_width: int | None = None
     """Columns of a map, likewise; default 64."""
     flips: bool = True
     """Mirror maps left to right at random, in training only."""

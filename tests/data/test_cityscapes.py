@@ -81,7 +81,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> None:
-    data = load_data(DataConfig(f"cityscapes:{archive}", height=4, width=8))
+    data = load_data(DataConfig(f"cityscapes:{archive}", map_height=4, map_width=8))
     assert data.spec.split_sizes == (2500, 475, 500)
     assert data.spec.num_classes == 8
     assert data.spec.categories[5][0] == "sky"
@@ -99,7 +99,7 @@ def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> 
     assert not data.test.flips
     with zipfile.ZipFile(archive) as file:  # the folder it unpacks to gives the same
         file.extractall(tmp_path)
-    unpacked = load_data(DataConfig(f"cityscapes:{tmp_path}", height=4, width=8))
+    unpacked = load_data(DataConfig(f"cityscapes:{tmp_path}", map_height=4, map_width=8))
     assert unpacked.spec.fingerprint == data.spec.fingerprint
     default = load_data(DataConfig(f"cityscapes:{archive}"))
     assert default.spec.event_shape == (32, 64)
@@ -151,4 +151,4 @@ def test_the_archive_is_found_where_downloads_are(
     monkeypatch.setenv("UNORDINAL_DATA", str(tmp_path))
     (tmp_path / "downloads").mkdir()
     (tmp_path / "downloads" / archive.name).symlink_to(archive)
-    assert len(load_data(DataConfig("cityscapes", height=2, width=4)).test) == 500
+    assert len(load_data(DataConfig("cityscapes", map_height=2, map_width=4)).test) == 500

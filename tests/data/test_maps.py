@@ -114,7 +114,7 @@ def break_truncated(folder: Path) -> None:
         (break_file, r"005\.png is not a PNG that can be read", {}),
         (break_truncated, r"005\.png is not a PNG that can be read", {}),
         (None, r"\d+\.png has class 2, but num_classes is 2", {"num_classes": 2}),
-        (None, "maps keep the size they have; leave out --height 32", {"height": 32}),
+        (None, "maps keep the size they have; leave out --height 32", {"map_height": 32}),
         (None, "leave out --length 9", {"length": 9}),
     ],
 )

@@ -60,12 +60,12 @@ def test_only_training_scenes_are_flipped() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (DataConfig("streets", height=31), "--height must be even and at least 2, got 31"),
-        (DataConfig("streets", width=0), "--width must be even and at least 2, got 0"),
+        (DataConfig("streets", map_height=31), "--height must be even and at least 2, got 31"),
+        (DataConfig("streets", map_width=0), "--width must be even and at least 2, got 0"),
         (DataConfig("streets", split="1,1,1"), "leave out 1,1,1"),
         (DataConfig("streets", length=4), "have no --length"),
         (DataConfig("streets", num_classes=9), "streets have 8 classes"),
-        (DataConfig("docs", height=32), "--height is for maps"),
+        (DataConfig("docs", map_height=32), "--height is for maps"),
     ],
 )
 def test_what_streets_do_not_have_is_refused(config: DataConfig, message: str) -> None:

@@ -106,7 +106,7 @@ def data_main(argv: list[str]) -> int:
     alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
     length = 320 if args.length is None and args.name == "enwik8" else args.length
     config = DataConfig(
-        args.name, alphabet, args.data_split, length, args.num_classes, height=args.height, width=args.width
+        args.name, alphabet, args.data_split, length, args.num_classes, map_height=args.height, map_width=args.width
     )
     check_output(args.grid)
     data = load_data(config, progress=progress)

@@ -96,8 +96,8 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=base.data.alphabet,
         length=base.data.length,
         num_classes=base.data.num_classes,
-        height=base.data.height,
-        width=base.data.width,
+        height=base.data.map_height,
+        width=base.data.map_width,
         flips=base.data.flips,
         train=replace(base.train, steps=None, minutes=None),
         model=base.model,
@@ -129,8 +129,8 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=args.alphabet,
         length=args.length,
         num_classes=args.num_classes,
-        height=args.height,
-        width=args.width,
+        map_height=args.height,
+        map_width=args.width,
         flips=args.flips,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args

@@ -114,7 +114,7 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
         raise ValueError(f"the number of classes must be at least 2, got {config.num_classes}")
     config = replace(config, name=resolved_name(config.name))
     dataset, argument = parsed_name(config.name)
-    for name, value in (("--height", config.height), ("--width", config.width)):
+    for name, value in (("--height", config.map_height), ("--width", config.map_width)):
         if value is not None and dataset not in (DATASETS["streets"], DATASETS["cityscapes"], DATASETS["maps"]):
             raise ValueError(f"{name} is for maps; {config.name} has none, leave out {name} {value}")
     return dataset.load(argument, config, vocabulary, progress)

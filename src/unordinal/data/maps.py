@@ -17,7 +17,7 @@ INDEX_MODES = ("P", "L", "1", "I", "I;16")  # of PNGs whose pixels are single nu
 def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
     """Maps of one even size; training ones are mirrored at random unless `flips` is off."""
     path = path.expanduser().resolve()
-    for name, value in (("--length", config.length), ("--height", config.height), ("--width", config.width)):
+    for name, value in (("--length", config.length), ("--height", config.map_height), ("--width", config.map_width)):
         if value is not None:
             raise ValueError(f"maps keep the size they have; leave out {name} {value}")
     if path.is_dir():

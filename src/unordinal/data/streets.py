@@ -130,8 +130,8 @@ def load_streets(config: DataConfig, progress: Progress) -> Data:
 
 def sides(config: DataConfig) -> tuple[int, int]:
     """Height and width of maps that are drawn or scaled."""
-    height = HEIGHT if config.height is None else config.height
-    width = WIDTH if config.width is None else config.width
+    height = HEIGHT if config.map_height is None else config.map_height
+    width = WIDTH if config.map_width is None else config.map_width
     for name, side in (("--height", height), ("--width", width)):
         if side < 2 or side % 2:
             raise ValueError(f"{name} must be even and at least 2, got {side}")
