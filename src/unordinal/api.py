@@ -91,9 +91,14 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
     is_text = isinstance(data, str) and not data.startswith(("array:", "maps:"))
     # where maps are drawn or scaled, they are to have the size of the run's own
     is_sized = run.spec.is_map and name.partition(":")[0] in ("streets", "cityscapes")
-    height, width = run.spec.event_shape if is_sized else (None, None)
-    settings = {"num_classes": None if is_text else run.spec.num_classes, "map_height": height, "map_width": width}
-    loaded = opened(name if isinstance(data, str) else data, replace(config, split=split, **settings), run, progress)
+    config = replace(
+        config,
+        split=split,
+        num_classes=None if is_text else run.spec.num_classes,
+        map_height=run.spec.event_shape[0] if is_sized else None,
+        map_width=run.spec.event_shape[1] if is_sized else None,
+    )
+    loaded = opened(name if isinstance(data, str) else data, config, run, progress)
     if loaded.spec.num_classes != run.spec.num_classes or len(loaded.spec.event_shape) != len(run.spec.event_shape):
         raise ValueError(
             f"{name} is of another data set than {run.folder.path}: it has {loaded.spec.num_classes} classes and "
