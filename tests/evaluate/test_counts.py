@@ -5,8 +5,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from conftest import SHARED_DATA
 
-from unordinal.evaluate.counts import CountModel, baselines, xz_bits_per_symbol
+from unordinal.evaluate.counts import CountModel, MapCountModel, baselines, xz_bits_per_symbol
 
 
 def naive_bits(train: list[int], test: list[int], k: int, order: int) -> float:
@@ -50,3 +51,23 @@ def test_repetition_compresses_and_noise_does_not() -> None:
 def test_baselines_name_every_order() -> None:
     symbols = np.random.default_rng(0).integers(0, 27, 4000).astype(np.uint8)
     assert list(baselines(symbols, symbols, 27)) == [*(f"order-{k} counts" for k in range(4)), "xz -9e"]
+
+
+def test_a_map_model_knows_three_neighbours() -> None:
+    """A pixel that is the exclusive or of its left, upper and upper left neighbours costs nothing given all three."""
+    rng = np.random.default_rng(0)
+    maps = rng.integers(0, 2, (200, 6, 6)).astype(np.uint8)
+    for row in range(1, 6):
+        for column in range(1, 6):
+            maps[:, row, column] = maps[:, row, column - 1] ^ maps[:, row - 1, column] ^ maps[:, row - 1, column - 1]
+    bits = MapCountModel(maps[:150], 2).bits_per_pixel(maps[150:])
+    assert abs(bits - 11 / 36) < 0.03  # the first row and column are coin tosses
+
+
+@pytest.mark.parametrize(("name", "expected"), [("landcover32x64", 0.464), ("camvid32x64", 0.421)])
+def test_the_published_baselines_of_maps(name: str, expected: float) -> None:
+    path = SHARED_DATA / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"no {path} here")
+    maps = np.load(path)
+    assert MapCountModel(maps["train"], 8).bits_per_pixel(maps["test"]) == pytest.approx(expected, abs=0.002)

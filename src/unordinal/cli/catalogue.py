@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
-from unordinal.cli.common import check_output
+from unordinal.cli.common import check_output, unit_of
 from unordinal.cli.console import print_json, progress, say
 from unordinal.cli.pictures import GRID_MAPS, first_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
+
+if TYPE_CHECKING:
+    from unordinal.data.splits import Data
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class DataArgs:
     """Columns of a map, likewise; default 64."""
     grid: Path | None = None
     """Maps: write a picture of the first ones of the test split to this PNG file."""
+    baselines: bool = False
+    """Texts and maps: bits of the test split under count models and xz, fitted on train."""
     json: bool = False
     """End with one JSON object on stdout."""
 
@@ -123,9 +129,27 @@ def data_main(argv: list[str]) -> int:
         if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
             print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
         print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
+    others = baselines_of(data) if args.baselines else {}
+    if others and not args.json:
+        print(f"\n{unit_of(data.spec).capitalize()} of the test split, fitted on train:")
+        for name, bits in others.items():
+            print(f"  {name:<38} {bits:.3f}")
     for note in data.notes:
         say(f"Note: {note}.")
     if args.json:
         counts = {name: len(data.split(name)) for name in ("train", "val", "test")}
-        print_json({**data.spec.to_dict(), "examples": counts, "notes": list(data.notes)})
+        print_json({**data.spec.to_dict(), "examples": counts, "notes": list(data.notes), "baselines": others})
     return 0
+
+
+def baselines_of(data: "Data") -> dict[str, float]:
+    """What any trained model should beat."""
+    from unordinal.evaluate.counts import baselines, map_baselines
+
+    data.require("train", "test")
+    train, test = data.train.symbols, data.test.symbols
+    if not data.spec.is_map and data.train.length is None:
+        raise ValueError(f"count models are for texts and maps; {data.spec.name} has rows of {data.spec.event_shape}")
+    with progress("Fitting count models and xz", None):
+        fit = map_baselines if data.spec.is_map else baselines
+        return fit(train, test, data.spec.num_classes)
