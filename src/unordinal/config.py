@@ -33,14 +33,24 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class MultinomialConfig:
-    """Multinomial diffusion over sequences with a time-conditioned Transformer."""
+class DiffusionConfig:
+    """What is diffusion's own, whatever the network."""
 
-    kind: Literal["multinomial"] = "multinomial"
     num_steps: int = 1000
     """T, the length of the diffusion."""
     schedule: Literal["cosine"] = "cosine"
     """alpha-bar over time."""
+    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
+    """What the network's output means: x_0 given all other places (the paper's) or given this one as well."""
+    times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
+    """How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2."""
+
+
+@dataclass(frozen=True)
+class MultinomialConfig(DiffusionConfig):
+    """Multinomial diffusion over sequences with a time-conditioned Transformer."""
+
+    kind: Literal["multinomial"] = "multinomial"
     width: int = 512
     """Channels of the Transformer."""
     num_blocks: int = 12
@@ -53,10 +63,6 @@ class MultinomialConfig:
     """How far a local head sees to either side."""
     conv: int = 0
     """Width of a depthwise convolution beside attention; 0 for none."""
-    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
-    """What the network's output means: x_0 given all other positions (the paper's) or given this one as well."""
-    times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
-    """How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2."""
 
 
 SurjectionName = Literal[
@@ -102,14 +108,12 @@ class ArgmaxFlowConfig:
 
 
 @dataclass(frozen=True)
-class MapMultinomialConfig:
+class MapMultinomialConfig(DiffusionConfig):
     """Multinomial diffusion over maps with a time-conditioned U-Net."""
 
     kind: Literal["map-multinomial"] = "map-multinomial"
     num_steps: int = 4000
     """T, the length of the diffusion."""
-    schedule: Literal["cosine"] = "cosine"
-    """alpha-bar over time."""
     width: int = 64
     """Channels at full resolution; every level below has twice as many."""
     num_levels: int = 4
@@ -120,10 +124,6 @@ class MapMultinomialConfig:
     """Residual blocks of the lowest level, with attention between them."""
     num_heads: int = 4
     """Attention heads of the lowest level."""
-    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
-    """What the network's output means: x_0 given all other pixels (the paper's) or given this one as well."""
-    times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
-    """How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2."""
 
 
 @dataclass(frozen=True)

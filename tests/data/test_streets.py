@@ -62,8 +62,8 @@ def test_only_training_scenes_are_flipped() -> None:
     [
         (DataConfig("streets", map_height=31), "--height must be even and at least 2, got 31"),
         (DataConfig("streets", map_width=0), "--width must be even and at least 2, got 0"),
-        (DataConfig("streets", split="1,1,1"), "leave out 1,1,1"),
-        (DataConfig("streets", length=4), "have no --length"),
+        (DataConfig("streets", split="1,1,1"), "leave out --data-split 1,1,1"),
+        (DataConfig("streets", length=4), "leave out --length 4"),
         (DataConfig("streets", num_classes=9), "streets have 8 classes"),
         (DataConfig("docs", map_height=32), "--height is for maps"),
     ],

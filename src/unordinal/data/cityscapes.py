@@ -15,7 +15,7 @@ from unordinal.data.maps import nearest, read_indices
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
-from unordinal.data.streets import sides
+from unordinal.data.streets import check_own, sides
 from unordinal.progress import Progress
 
 ARCHIVE = "gtFine_trainvaltest.zip"
@@ -91,11 +91,7 @@ for _label in LABELS:
 
 def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Data:
     """The label maps of the archive, or of the folder it unpacks to, scaled and cached."""
-    for name, value in (("--data-split", config.split), ("--length", config.length)):
-        if value is not None:
-            raise ValueError(f"cityscapes has a split and a shape of its own; leave out {name} {value}")
-    if config.num_classes not in (None, len(CATEGORIES)):
-        raise ValueError(f"cityscapes has {len(CATEGORIES)} categories; leave out --num-classes {config.num_classes}")
+    check_own(config, "cityscapes", len(CATEGORIES))
     height, width = sides(config)
     path = found_archive(argument)
     with opened(path) as source:

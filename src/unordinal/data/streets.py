@@ -105,11 +105,7 @@ def draw_wall(
 
 def load_streets(config: DataConfig, progress: Progress) -> Data:
     """Fixed scenes to validate and test on, and new ones for every training batch."""
-    for name, value in (("--data-split", config.split), ("--length", config.length)):
-        if value is not None:
-            raise ValueError(f"streets are drawn, and have no {name}; leave out {value}")
-    if config.num_classes not in (None, len(CATEGORIES)):
-        raise ValueError(f"streets have {len(CATEGORIES)} classes; leave out --num-classes {config.num_classes}")
+    check_own(config, "streets", len(CATEGORIES))
     height, width = sides(config)
     draw = partial(draw_street, height=height, width=width)
 
@@ -126,6 +122,15 @@ def load_streets(config: DataConfig, progress: Progress) -> Data:
     train = DrawnSplit(stored.reshape(-1, height, width)[: SIZES[0]], draw, flips=config.flips)
     spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
     return Data(spec, train, val, test)
+
+
+def check_own(config: DataConfig, what: str, num_classes: int) -> None:
+    """Refuse to cut or to count anew what has a split, a shape and classes of its own."""
+    for name, value in (("--data-split", config.split), ("--length", config.length)):
+        if value is not None:
+            raise ValueError(f"{what} have a split and a shape of their own; leave out {name} {value}")
+    if config.num_classes not in (None, num_classes):
+        raise ValueError(f"{what} have {num_classes} classes; leave out --num-classes {config.num_classes}")
 
 
 def sides(config: DataConfig) -> tuple[int, int]:

@@ -2,37 +2,12 @@
 
 from collections.abc import Callable
 
-from unordinal.config import ModelConfig, MultinomialConfig
+from unordinal.config import ModelConfig
 from unordinal.data.spec import DataSpec
-from unordinal.diffusion.schedules import SCHEDULES
 from unordinal.model import CategoricalModel
+from unordinal.models.build_diffusion import build_map_multinomial, build_multinomial
 from unordinal.models.build_flow import build_argmax_flow
-from unordinal.models.build_maps import build_map_flow, build_map_multinomial, build_map_vae
-from unordinal.models.diffusion import MultinomialDiffusion
-from unordinal.nets.transformer import TimeTransformer
-
-
-def build_multinomial(config: MultinomialConfig, spec: DataSpec) -> CategoricalModel:
-    spec.require_sequences()
-    net = TimeTransformer(
-        spec.num_classes,
-        width=config.width,
-        num_blocks=config.num_blocks,
-        global_heads=config.global_heads,
-        local_heads=config.local_heads,
-        window=config.window,
-        conv=config.conv,
-    )
-    return MultinomialDiffusion(
-        net,
-        num_classes=spec.num_classes,
-        event_shape=spec.event_shape,
-        num_steps=config.num_steps,
-        log_alpha=SCHEDULES[config.schedule](config.num_steps),
-        output=config.output,
-        times=config.times,
-    )
-
+from unordinal.models.build_maps import build_map_flow, build_map_vae
 
 BUILDERS: dict[str, Callable[..., CategoricalModel]] = {
     "multinomial": build_multinomial,

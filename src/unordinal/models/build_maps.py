@@ -1,10 +1,9 @@
-"""Models of maps from their part of a run's configuration: diffusion, argmax flows, the VAE."""
+"""Flows over maps from their part of a run's configuration: argmax flows and the VAE."""
 
 from torch import nn
 
-from unordinal.config import MapDensityConfig, MapFlowConfig, MapMultinomialConfig, MapVaeConfig
+from unordinal.config import MapDensityConfig, MapFlowConfig, MapVaeConfig
 from unordinal.data.spec import DataSpec
-from unordinal.diffusion.schedules import SCHEDULES
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
@@ -15,32 +14,9 @@ from unordinal.flows.reshape import Squeeze
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.build_flow import conditional_flow
 from unordinal.models.build_surjection import SURJECTIONS, InverseParts, build_surjection, check_known, has_context
-from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.models.latent_flow import LatentFlow
 from unordinal.nets.densenet import DenseNet, MapContext
 from unordinal.nets.linear import zero_linear
-from unordinal.nets.unet import UNet
-
-
-def build_map_multinomial(config: MapMultinomialConfig, spec: DataSpec) -> MultinomialDiffusion:
-    spec.require_maps(2)
-    net = UNet(
-        spec.num_classes,
-        width=config.width,
-        num_levels=config.num_levels,
-        num_blocks=config.num_blocks,
-        deep_blocks=config.deep_blocks,
-        num_heads=config.num_heads,
-    )
-    return MultinomialDiffusion(
-        net,
-        num_classes=spec.num_classes,
-        event_shape=spec.event_shape,
-        num_steps=config.num_steps,
-        log_alpha=SCHEDULES[config.schedule](config.num_steps),
-        output=config.output,
-        times=config.times,
-    )
 
 
 def build_map_flow(config: MapFlowConfig, spec: DataSpec) -> ArgmaxFlow:
