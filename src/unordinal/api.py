@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from unordinal.config import DataConfig, MultinomialConfig, OptimConfig, RunConfig, TrainConfig
-from unordinal.data import data_from_array, load_data, resolved_name
+from unordinal.config import DataConfig, MultinomialConfig, OptimConfig, RunConfig, TrainConfig, takes_maps
+from unordinal.data import check_kind, data_from_array, load_data, resolved_name
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.model import CategoricalModel
@@ -45,6 +45,8 @@ def fit(
         else named_preset(str(model), size)
     )
     config = with_settings(base, settings)
+    if isinstance(data, str) and not custom:
+        check_kind(data, wants_maps=takes_maps(config.model), who=str(model))
     loaded = opened(data, config.data)
     loaded.require("train", "val")
     config = replace(config, data=replace(config.data, name=loaded.spec.name))
@@ -77,7 +79,10 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
     if data is None:
         if config.name == "array":
             raise ValueError(f"{run.folder.path} was trained on an array from Python; give the data to score")
-        loaded = opened(config.name, config, run, progress)
+        try:
+            loaded = opened(config.name, config, run, progress)
+        except ValueError as error:
+            raise ValueError(f"{error}; or give the data to score with --data") from error
         if loaded.spec.fingerprint != run.spec.fingerprint:
             raise ValueError(
                 f"{config.name} has changed since {run.folder.path} was trained on it; give it with --data"
@@ -88,13 +93,15 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
         split = WHOLE
     elif split is None and name == config.name:
         split = config.split
-    is_text = isinstance(data, str) and not data.startswith(("array:", "maps:"))
+    if isinstance(data, str):
+        check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
+    has_own_classes = isinstance(data, str) and not data.startswith(("array:", "maps:"))
     # where maps are drawn or scaled, they are to have the size of the run's own
     is_sized = run.spec.is_map and name.partition(":")[0] in ("streets", "cityscapes")
     config = replace(
         config,
         split=split,
-        num_classes=None if is_text else run.spec.num_classes,
+        num_classes=None if has_own_classes else run.spec.num_classes,
         map_height=run.spec.event_shape[0] if is_sized else None,
         map_width=run.spec.event_shape[1] if is_sized else None,
     )
@@ -103,6 +110,12 @@ def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: s
         raise ValueError(
             f"{name} is of another data set than {run.folder.path}: it has {loaded.spec.num_classes} classes and "
             f"examples of shape {loaded.spec.event_shape}, not {run.spec.num_classes} and {run.spec.event_shape}"
+        )
+    names, own_names = ([name for name, _ in spec.categories] for spec in (loaded.spec, run.spec))
+    if names and own_names and names != own_names:
+        raise ValueError(
+            f"{name} is of another data set than {run.folder.path}: its classes are {', '.join(names)}, "
+            f"not {', '.join(own_names)}"
         )
     return loaded
 

@@ -179,6 +179,11 @@ class MapVaeConfig(MapDensityConfig):
 ModelConfig = MultinomialConfig | ArgmaxFlowConfig | MapMultinomialConfig | MapFlowConfig | MapVaeConfig
 
 
+def takes_maps(model: ModelConfig) -> bool:
+    """Whether a model is one of maps, (height, width), and not of sequences."""
+    return isinstance(model, MapMultinomialConfig | MapDensityConfig)
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """Budget, batches, and what is written when."""

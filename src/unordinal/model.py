@@ -20,6 +20,7 @@ class CategoricalModel(nn.Module, ABC):
             raise ValueError(f"a model needs at least 2 classes, got {num_classes}")
         self.num_classes = num_classes
         self.event_shape = torch.Size(event_shape)
+        self.side_multiple = 1  # what every side of an example must be a multiple of
         self.is_exact = is_exact
 
     @abstractmethod
@@ -46,7 +47,7 @@ class CategoricalModel(nn.Module, ABC):
         """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
         raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")
 
-    def reconstruct(self, x: Tensor) -> Tensor:
+    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
         """What comes back of x from where the model takes it: (B, *D) -> (B, *D). Only where something may be lost."""
         raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
 
@@ -67,12 +68,18 @@ class CategoricalModel(nn.Module, ABC):
         """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,)."""
         return -self.elbo(x) / (math.log(2) * x[0].numel())
 
+    def check_sides(self, shape: tuple[int, ...] | torch.Size) -> None:
+        """Refuse an example that the network cannot halve as often as it must."""
+        if any(side % self.side_multiple for side in shape):
+            raise ValueError(f"this model needs sides that are multiples of {self.side_multiple}, got {tuple(shape)}")
+
     def check_classes(self, x: Tensor) -> None:
         """Reject what cannot be a batch of this model's data; called once, where data enter."""
         if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
             raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
         if x.dim() != 1 + len(self.event_shape) or x.numel() == 0:
             raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {', '.join(map(str, self.event_shape))})")
+        self.check_sides(x.shape[1:])
         low, high = (int(v) for v in torch.aminmax(x))
         if low < 0 or high >= self.num_classes:
             wrong = low if low < 0 else high

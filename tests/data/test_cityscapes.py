@@ -101,6 +101,10 @@ def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> 
         file.extractall(tmp_path)
     unpacked = load_data(DataConfig(f"cityscapes:{tmp_path}", map_height=4, map_width=8))
     assert unpacked.spec.fingerprint == data.spec.fingerprint
+    (tmp_path / names()[5]).write_bytes(png(label_map(9999)))  # a file repaired since: not served from the cache
+    assert load_data(DataConfig(f"cityscapes:{tmp_path}", map_height=4, map_width=8)).spec.fingerprint != (
+        data.spec.fingerprint
+    )
     default = load_data(DataConfig(f"cityscapes:{archive}"))
     assert default.spec.event_shape == (32, 64)
 
@@ -135,6 +139,17 @@ def test_what_is_not_cityscapes_is_refused(tmp_path: Path) -> None:
     unknown[3, 4] = 40
     with pytest.raises(ValueError, match=r"_000007_000019_gtFine_labelIds\.png has label id 40"):
         load_data(DataConfig(f"cityscapes:{changed(tmp_path, bad=png(unknown))}"))
+
+
+def test_a_damaged_member_is_named(archive: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / archive.name
+    content = bytearray(archive.read_bytes())
+    with zipfile.ZipFile(archive) as file:
+        member = file.getinfo(sorted(n for n in names() if "train" in n)[0])
+    content[member.header_offset + 30 + len(member.filename) + 60] ^= 0xFF
+    damaged.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{archive.name}: {member.filename} cannot be unpacked"):
+        load_data(DataConfig(f"cityscapes:{damaged}", map_height=2, map_width=4))
 
 
 def test_where_it_is_missing_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """Maps from arrays and from folders of PNGs: what is read, and what is refused by the file's name."""
 
+import io
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,8 @@ from conftest import SHARED_DATA
 from PIL import Image
 
 from unordinal.config import DataConfig
-from unordinal.data import load_data
-from unordinal.data.maps import nearest
+from unordinal.data import data_from_array, load_data
+from unordinal.data.maps import nearest, read_indices
 
 
 def random_maps(num: int, height: int = 4, width: int = 6, num_classes: int = 3) -> np.ndarray:
@@ -42,6 +45,51 @@ def test_a_folder_of_pngs_is_read_in_order_of_names(tmp_path: Path, mode: str) -
     assert torch.equal(data.test[4], torch.from_numpy(maps[39]).long())
     assert data.train.flips
     assert not data.test.flips
+
+
+def raw_png(pixels: np.ndarray, depth: int, kind: int) -> bytes:
+    """A PNG of indices written by hand: `kind` 0 is grey levels, 3 a palette; `depth` bits per pixel."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    height, width = pixels.shape
+    bits = np.unpackbits(pixels.astype(">u2").view(np.uint8).reshape(height, width, 2), axis=2)[..., -depth:]
+    rows = np.packbits(bits.reshape(height, -1), axis=1)
+    lines = b"".join(b"\0" + row.tobytes() for row in rows)
+    palette = chunk(b"PLTE", bytes(range(3)) * min(2**depth, 256)) if kind == 3 else b""
+    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
+    start = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+    return start + palette + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(("depth", "kind"), [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (1, 3), (2, 3), (4, 3), (8, 3)])
+def test_indices_of_every_depth_are_read_as_they_are(depth: int, kind: int) -> None:
+    pixels = random_maps(1, 6, 10, num_classes=min(2**depth, 200))[0]
+    assert np.array_equal(read_indices(io.BytesIO(raw_png(pixels, depth, kind)), "x.png"), pixels)
+
+
+def test_sixteen_bits_may_hold_more_classes_than_there_can_be() -> None:
+    pixels = np.array([[1, 2], [300, 4]])
+    with pytest.raises(ValueError, match=r"x\.png has class 300; expected 0 to 255"):
+        read_indices(io.BytesIO(raw_png(pixels, 16, 0)), "x.png")
+
+
+def test_other_files_are_ignored_and_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, random_maps(10))
+    (folder / "000.png").rename(folder / "000.PNG")
+    (folder / "readme.txt").write_text("maps")
+    data = load_data(DataConfig(f"maps:{folder}", split="8,1,1"))
+    assert sum(data.spec.split_sizes) == 10  # an ending in capitals is one too
+    assert "readme.txt" in data.notes[0]
+
+
+def test_arrays_of_maps_are_flipped_like_maps() -> None:
+    maps = random_maps(40)
+    assert data_from_array(maps).train.flips
+    assert not data_from_array(maps).val.flips
+    assert not data_from_array(maps, DataConfig("array", flips=False)).train.flips
+    assert not data_from_array(maps[:, 0]).train.flips  # rows have no left and right to speak of
 
 
 def test_a_folder_may_hold_its_splits(tmp_path: Path) -> None:
@@ -100,6 +148,15 @@ def break_file(folder: Path) -> None:
     (folder / "005.png").write_bytes(b"no picture")
 
 
+def break_jpeg(folder: Path) -> None:
+    Image.fromarray(np.zeros((4, 6), np.uint8)).save(folder / "005.png", format="JPEG")
+
+
+def break_animated(folder: Path) -> None:
+    frames = [Image.fromarray(np.full((4, 6), k, np.uint8)) for k in range(2)]
+    frames[0].save(folder / "005.png", save_all=True, append_images=frames[1:])
+
+
 def break_truncated(folder: Path) -> None:
     whole = (folder / "005.png").read_bytes()
     (folder / "005.png").write_bytes(whole[:45])
@@ -112,6 +169,8 @@ def break_truncated(folder: Path) -> None:
         (break_size, r"005\.png is 4 x 8, but 000\.png is 4 x 6", {}),
         (break_odd, r"000\.png: maps of 5 x 6; expected an even height and width", {}),
         (break_file, r"005\.png is not a PNG that can be read", {}),
+        (break_jpeg, r"005\.png is not a PNG that can be read", {}),
+        (break_animated, r"005\.png is animated; expected one picture", {}),
         (break_truncated, r"005\.png is not a PNG that can be read", {}),
         (None, r"\d+\.png has class 2, but num_classes is 2", {"num_classes": 2}),
         (None, "maps keep the size they have; leave out --height 32", {"map_height": 32}),
@@ -128,7 +187,7 @@ def test_what_is_no_map_is_refused_by_name(tmp_path: Path, damage: Any, message:
 
 def test_arrays_that_are_no_maps_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.zeros((20, 8), np.uint8) + np.arange(8, dtype=np.uint8) % 2)
-    with pytest.raises(ValueError, match=r"rows\.npy holds examples of shape \(8,\); expected maps"):
+    with pytest.raises(ValueError, match=r"rows\.npy has shape \(20, 8\); expected maps"):
         load_data(DataConfig(f"maps:{tmp_path / 'rows.npy'}"))
     np.save(tmp_path / "odd.npy", random_maps(20, 3, 4))
     with pytest.raises(ValueError, match=r"odd\.npy: maps of 3 x 4; expected an even"):

@@ -14,7 +14,7 @@ from contracts import (
     chi_square_p_value,
     frequencies,
 )
-from torch import Tensor
+from torch import Tensor, nn
 
 from unordinal.config import MapFlowConfig, MapMultinomialConfig, MapVaeConfig, ModelConfig, SurjectionName
 from unordinal.data.spec import DataSpec
@@ -69,12 +69,31 @@ def test_the_vae_against_draws_from_its_prior() -> None:
     assert bool((elbo.mean(0) <= mean.log() + 4 * elbo.std(0) / 300**0.5 + 4 * error / mean).all())
 
 
+class KnowingNet(nn.Module):
+    """A network that knows which map it denoises."""
+
+    def __init__(self, x: Tensor):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.logits = 50.0 * torch.nn.functional.one_hot(x, K).float()
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        return self.logits + self.weight
+
+
 def test_reconstructions() -> None:
-    vae = enumerated("vae").model
     x = all_events(K, SHAPE)
-    assert vae.reconstruct(x).shape == x.shape
-    diffusion = tiny_diffusion()
-    assert diffusion.reconstruct(x).shape == x.shape
+    diffusion = MultinomialDiffusion(KnowingNet(x), num_classes=K, event_shape=SHAPE, num_steps=100)
+    assert torch.equal(diffusion.reconstruct(x), x)
+    first, second = (tiny_diffusion().reconstruct(x, generator=torch.Generator().manual_seed(1)) for _ in range(2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, x)  # that network knows nothing
+    vae = enumerated("vae").model
+    assert isinstance(vae, LatentFlow)
+    with torch.no_grad():
+        z, _ = vae.encoded(x, torch.Generator().manual_seed(2))
+        expected = torch.softmax(vae.decoder(z), -1).argmax(-1)
+    assert torch.equal(vae.reconstruct(x, generator=torch.Generator().manual_seed(2)), expected)
     with pytest.raises(ValueError, match="nothing to reconstruct"):
         enumerated("softplus").model.reconstruct(x)
 
@@ -136,6 +155,19 @@ def test_samples_have_any_size_and_a_seed_reproduces_them(name: str) -> None:
     assert model.sample(2).shape == (2, 4, 8)
 
 
+def test_sizes_that_cannot_be_halved_are_refused() -> None:
+    model = made(MapFlowConfig(surjection="softplus", **{**SMALL, "num_levels": 3}))
+    with pytest.raises(ValueError, match=r"multiples of 4, got \(6, 8\)"):
+        model.sample(1, event_shape=(6, 8))
+    with pytest.raises(ValueError, match=r"multiples of 4, got \(4, 6\)"):
+        model.elbo(torch.zeros(1, 4, 6, dtype=torch.long))
+
+
+def test_one_real_for_two_classes_is_refused() -> None:
+    with pytest.raises(ValueError, match="binary gives one real per pixel for 2 classes"):
+        build_model(MapFlowConfig(surjection="binary", **SMALL), DataSpec("tiny", 2, (4, 8)))
+
+
 @pytest.mark.parametrize(
     ("config", "shape", "message"),
     [
@@ -143,6 +175,9 @@ def test_samples_have_any_size_and_a_seed_reproduces_them(name: str) -> None:
         (MapMultinomialConfig(), (3, 4), "multiples of 2; the maps of tiny are 3 x 4"),
         (MapVaeConfig(), (8,), r"takes maps, \(N, height, width\) arrays; the examples of tiny have shape \(8,\)"),
         (MapFlowConfig(num_flows=0), (4, 8), "num_flows"),
+        (MapFlowConfig(surjection="ordinal"), (8, 8), "ordinal gives one real per pixel for 3 classes"),
+        (MapVaeConfig(latent_channels=1), (8, 8), "latent_channels must be at least 2"),
+        (MapVaeConfig(latent_channels=-1), (8, 8), "latent_channels must be at least 2"),
         (MapFlowConfig(surjection="nothing"), (8, 8), "unknown surjection 'nothing'"),  # type: ignore[arg-type]
     ],
 )

@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 from unordinal.config import OptimConfig
+from unordinal.nets.conv import MapConv
+from unordinal.nets.densenet import DenseNet
 from unordinal.nets.transformer import TimeTransformer
+from unordinal.nets.unet import UNet
 from unordinal.train.optim import build_optimizer, inner_matrices, learning_rate_factor, orthogonalised
 
 
@@ -55,6 +58,30 @@ def test_inner_matrices_are_those_of_the_blocks() -> None:
     names = {name for name, p in net.named_parameters() if id(p) in found}
     layers = ("attention.qkv", "attention.out", "up", "down")
     assert names == {f"blocks.{i}.{layer}.weight" for i in range(2) for layer in layers}
+
+
+def test_inner_matrices_of_maps() -> None:
+    net = UNet(5, width=8, num_levels=2, deep_blocks=2, num_heads=2)
+    names = {name for name, p in net.named_parameters() if any(p is found for found in inner_matrices(net))}
+    assert {"down.0.0.first.weight", "shrink.0.weight", "attention.0.qkv.weight", "up.0.0.second.weight"} <= names
+    assert not {name for name in names if "modulation" in name or "bias" in name or "embed" in name or "time" in name}
+    assert "out.weight" not in names
+    assert len(inner_matrices(DenseNet(4, 4, width=8, depth=2))) == 2  # its convolutions
+
+
+def test_a_convolutions_step_is_its_gradient_orthogonalised() -> None:
+    net = nn.ModuleDict({"blocks": MapConv(3, 4)})
+    conv = net["blocks"]
+    assert isinstance(conv, MapConv)
+    before = conv.weight.detach().clone()
+    optimizer = build_optimizer(net, OptimConfig(optimizer="muon", matrix_lr=0.1), lr=0.0)
+    conv.weight.grad = torch.randn_like(before)
+    conv.bias.grad = torch.zeros(4)  # type: ignore[union-attr]
+    optimizer.step()
+    step = ((before - conv.weight.detach()) / 0.1).flatten(1)  # (4, 27): a filter is a row
+    expected = orthogonalised(conv.weight.grad.flatten(1).unsqueeze(0))[0]
+    torch.testing.assert_close(step, expected, rtol=1e-3, atol=1e-3)
+    assert float((torch.linalg.svdvals(step) - 1).abs().max()) < 0.4
 
 
 def test_muons_other_weights_follow_adamw() -> None:

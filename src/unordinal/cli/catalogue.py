@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from unordinal.cli.common import check_output, unit_of
+from unordinal.cli.common import unit_of
 from unordinal.cli.console import print_json, progress, say
-from unordinal.cli.pictures import GRID_MAPS, first_maps, write_grid
+from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "en
 def data_main(argv: list[str]) -> int:
     description = (
         "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars\n"
-        "Example: unordinal data streets --grid streets.png"
+        "Example: unordinal data streets --grid streets.png --baselines"
     )
     args = tyro.cli(
         DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.data import DATASETS, load_data
+    from unordinal.data import DATASETS, check_kind, load_data
 
     if args.name is None:
         if args.json:
@@ -114,32 +114,40 @@ def data_main(argv: list[str]) -> int:
     config = DataConfig(
         args.name, alphabet, args.data_split, length, args.num_classes, map_height=args.height, map_width=args.width
     )
-    check_output(args.grid)
+    check_png("--grid", args.grid)
+    if args.grid and args.name.partition(":")[0] in DATASETS:
+        check_kind(args.name, wants_maps=True, who="--grid")
     data = load_data(config, progress=progress)
     if args.grid:
+        require_maps(data.spec)
         write_grid(args.grid, [("test", first_maps(data, "test", GRID_MAPS))], data.spec)
         say(f"Picture written to {args.grid}")
-    what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"
-    if not args.json:
-        print(f"{data.spec.name}: {data.spec.num_classes} classes, examples of shape {data.spec.event_shape}")
-        for name, size in zip(("train", "val", "test"), data.spec.split_sizes, strict=True):
-            split = data.split(name)
-            tail = f", the last {split.num_unscored} not scored" if split.num_unscored else ""
-            print(f"  {name:<5} {size:>12,} {what}: {len(split):,} examples{tail}")
-        if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
-            print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
-        print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
     others = baselines_of(data) if args.baselines else {}
-    if others and not args.json:
+    if args.json:
+        counts = {name: len(data.split(name)) for name in ("train", "val", "test")}
+        print_json({**data.spec.to_dict(), "examples": counts, "notes": list(data.notes), "baselines": others})
+    else:
+        describe(data, others)
+    return 0
+
+
+def describe(data: "Data", others: dict[str, float]) -> None:
+    """Classes, splits, a first example and baselines, for people."""
+    what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"
+    print(f"{data.spec.name}: {data.spec.num_classes} classes, examples of shape {data.spec.event_shape}")
+    for name, size in zip(("train", "val", "test"), data.spec.split_sizes, strict=True):
+        split = data.split(name)
+        tail = f", the last {split.num_unscored} not scored" if split.num_unscored else ""
+        print(f"  {name:<5} {size:>12,} {what}: {len(split):,} examples{tail}")
+    if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
+        print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
+    print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
+    if others:
         print(f"\n{unit_of(data.spec).capitalize()} of the test split, fitted on train:")
         for name, bits in others.items():
             print(f"  {name:<38} {bits:.3f}")
     for note in data.notes:
         say(f"Note: {note}.")
-    if args.json:
-        counts = {name: len(data.split(name)) for name in ("train", "val", "test")}
-        print_json({**data.spec.to_dict(), "examples": counts, "notes": list(data.notes), "baselines": others})
-    return 0
 
 
 def baselines_of(data: "Data") -> dict[str, float]:

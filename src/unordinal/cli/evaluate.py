@@ -19,7 +19,8 @@ NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 EXAMPLE = """Score a run: bits per dimension of a split, with its standard error.
 
 Example: unordinal evaluate runs/text8-multinomial-tiny --split test --repeats 4 --json
-Example: unordinal evaluate runs/text8-argmax-ar-tiny --bound iwbo --k 1000 --num-examples 16"""
+Example: unordinal evaluate runs/text8-argmax-ar-tiny --bound iwbo --k 1000 --num-examples 16
+Example: unordinal evaluate runs/cityscapes-vae-tiny --data maps:others.npz --split test"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class EvaluateArgs:
     k: int = 1000
     """Importance samples per example, with --bound iwbo; memory does not grow with it."""
     data: str | None = None
-    """Other data than the run's own, encoded with its vocabulary."""
+    """Other data than the run's own: texts are encoded with its vocabulary, arrays and maps have its classes."""
     data_split: str | None = None
     """Split of --data; default the data set's own, or 0.9,0.05,0.05."""
     times: Literal["stratified", "all"] = "stratified"

@@ -11,7 +11,7 @@ import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.console import print_json, progress, say
-from unordinal.cli.pictures import first_maps, require_maps, write_grid
+from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unordinal.train.run import Run
 
 BATCH = 32
+RECONSTRUCTED = 8  # maps at a time
 
 EXAMPLE = """Draw from a run.
 
@@ -51,7 +52,8 @@ class SampleArgs:
     """Diffusion: write the first sample's way from noise: .png for a picture (maps: .gif as well), .json, or one line
     of text per step."""
     grid: Path | None = None
-    """Maps: write the samples, beside as many of the test split where the data are at hand, to this PNG file."""
+    """Maps: write the samples (the first 64), beside as many of the test split where the data are at hand, to this PNG
+    file."""
     reconstruct: Path | None = None
     """Maps: write test maps and what becomes of them to this PNG file: through the latent of a VAE, or half-way into
     the noise of a diffusion and back (an argmax flow gives them back as they are)."""
@@ -79,7 +81,7 @@ def main(argv: list[str]) -> int:
     run = load(args.run, device=device)
     generator = torch.Generator(device).manual_seed(args.seed)
     shape = shape_of(args, run.spec)
-    check_pictures(args, run)
+    tests = maps_to_show(args, run)
     began = time.monotonic()
     if args.invalid == "resample" and not run.model.has_invalid:
         say("Note: this model has no invalid codes; there is nothing to resample.")
@@ -91,12 +93,12 @@ def main(argv: list[str]) -> int:
                 raise ValueError(f"{flag} is for diffusion; {args.run} is of {run.config.preset}, which has no steps")
         x, chain, steps, calls = flowed(run.model, args, shape, generator), [], None, None
     seconds = time.monotonic() - began
-    write_pictures(args, run, x, chain)
     shown = [run.spec.show(row) for row in x]
     if args.out:
         write_samples(args.out, x, shown)
         say(f"{args.num} samples written to {args.out}")
-    elif not args.json and not args.grid:
+    write_pictures(args, run, x, chain, tests, generator)
+    if not (args.out or args.json or args.grid):
         for text in shown:
             print(text, end="\n\n")
     invalid = int((x >= run.spec.num_classes).sum())
@@ -117,38 +119,58 @@ def check_arguments(args: SampleArgs) -> None:
     for name, value in (("--length", args.length), ("--height", args.height), ("--width", args.width)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    for path in (args.out, args.chain, args.grid, args.reconstruct):
-        check_output(path)
-    for name, path in (("--grid", args.grid), ("--reconstruct", args.reconstruct)):
-        if path is not None and path.suffix.lower() != ".png":
-            raise ValueError(f"{name} writes a .png, got {path.name}")
+    check_output(args.out)
+    check_output(args.chain)
+    check_png("--grid", args.grid)
+    check_png("--reconstruct", args.reconstruct)
     check_seed(args.seed)
 
 
-def check_pictures(args: SampleArgs, run: "Run") -> None:
-    """Refuse pictures that this run cannot give."""
+def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
+    """Maps of the test split for the pictures that show some; pictures this run cannot give are refused here."""
+    from unordinal.api import data_of
     from unordinal.model import CategoricalModel
 
-    if args.grid or args.reconstruct:
-        require_maps(run.spec)
-    if args.chain and args.chain.suffix == ".gif":
+    if args.grid or args.reconstruct or (args.chain and args.chain.suffix.lower() == ".gif"):
         require_maps(run.spec)
     if args.reconstruct and type(run.model).reconstruct is CategoricalModel.reconstruct:
         raise ValueError(
             f"--reconstruct is for models that lose something; {run.config.preset} gives every map back as it is"
         )
+    if not (args.grid or args.reconstruct):
+        return None
+    if args.num > MOST_MAPS:
+        say(f"Note: pictures show the first {MOST_MAPS} of {args.num} maps.")
+    try:
+        return first_maps(data_of(run, None, progress), "test", min(args.num, MOST_MAPS))
+    except (ValueError, OSError) as error:
+        if args.reconstruct:
+            raise
+        say(f"Note: no data beside the samples: {error}")
+        return None
 
 
-def write_pictures(args: SampleArgs, run: "Run", x: "Tensor", chain: "list[tuple[int, Tensor]]") -> None:
+def write_pictures(
+    args: SampleArgs,
+    run: "Run",
+    x: "Tensor",
+    chain: "list[tuple[int, Tensor]]",
+    tests: "Tensor | None",
+    generator: "torch.Generator",
+) -> None:
     """The pictures that were asked for."""
     if args.chain:
         write_chain(args.chain, chain, run.spec)
         say(f"Chain written to {args.chain}")
     if args.grid:
-        write_grid(args.grid, [("samples", x), *beside(run, args.num, x.shape[1:])], run.spec)
+        groups = [("samples", x)]
+        if tests is not None and tests.shape[1:] == x.shape[1:]:
+            groups.append(("data (test)", tests))
+        write_grid(args.grid, groups, run.spec)
         say(f"Picture written to {args.grid}")
     if args.reconstruct:
-        write_grid(args.reconstruct, reconstructed(run, args.num), run.spec)
+        assert tests is not None
+        write_grid(args.reconstruct, reconstructed(run.model, tests, generator), run.spec)
         say(f"Picture written to {args.reconstruct}")
 
 
@@ -166,24 +188,16 @@ def shape_of(args: SampleArgs, spec: "DataSpec") -> tuple[int, ...] | None:
     return None if args.length is None else (args.length,)
 
 
-def beside(run: "Run", num: int, shape: "torch.Size") -> "list[tuple[str, Tensor]]":
-    """As many maps of the test split, where the data can be opened and have the samples' size."""
-    from unordinal.api import data_of
+def reconstructed(model: "CategoricalModel", x: "Tensor", generator: "torch.Generator") -> "list[tuple[str, Tensor]]":
+    """Maps of the test split, and what comes back of them, a few at a time."""
+    import torch
 
-    try:
-        data = data_of(run, None, progress)
-    except (ValueError, OSError) as error:
-        say(f"Note: no data beside the samples: {error}")
-        return []
-    return [("data (test)", first_maps(data, "test", num))] if data.spec.event_shape == tuple(shape) else []
-
-
-def reconstructed(run: "Run", num: int) -> "list[tuple[str, Tensor]]":
-    """Maps of the test split, and what comes back of them."""
-    from unordinal.api import data_of
-
-    x = first_maps(data_of(run, None, progress), "test", num)
-    back = run.model.reconstruct(x.to(next(run.model.parameters()).device)).cpu()
+    parts = []
+    with progress("Reconstructing", len(x)) as advance:
+        for part in x.split(RECONSTRUCTED):
+            parts.append(model.reconstruct(part.to(generator.device), generator=generator).cpu())
+            advance(len(part))
+    back = torch.cat(parts)
     share = float((back == x).double().mean())
     return [("data (test)", x), (f"reconstructions, {100 * share:.1f} % of pixels alike", back)]
 
@@ -232,9 +246,9 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
     from unordinal.data.storage import replacing
 
     with replacing(path) as file:
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             np.save(file, x.numpy().astype(np.uint8 if x.max() < 256 else np.uint16))  # 256 is an invalid byte
-        elif path.suffix == ".json":
+        elif path.suffix.lower() == ".json":
             file.write(json.dumps(x.tolist()).encode())
         else:
             between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
@@ -249,15 +263,16 @@ def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec")
     from unordinal.evaluate.pictures import plot_grid, plot_map_chain
     from unordinal.evaluate.report import chain_rows, plot_chain
 
+    kind = path.suffix.lower()
     with replacing(path) as file:
-        if path.suffix == ".gif":
-            plot_map_chain(chain, spec, file)
-        elif path.suffix == ".png" and spec.is_map:
+        if kind == ".gif":
+            plot_map_chain(chain, spec, file, progress)
+        elif kind == ".png" and spec.is_map:
             rows = chain_rows(chain)
             plot_grid([(f"t = {', '.join(str(t) for t, _ in rows)}", torch.stack([x for _, x in rows]))], spec, file)
-        elif path.suffix == ".png":
+        elif kind == ".png":
             plot_chain(chain, spec, file)
-        elif path.suffix == ".json":
+        elif kind == ".json":
             file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())
         else:
             file.write("".join(f"{t}\t{one_line(spec.show(x))}\n" for t, x in chain).encode())

@@ -19,6 +19,7 @@ from unordinal.config import (
     Size,
     TrainConfig,
     differences,
+    takes_maps,
 )
 
 if TYPE_CHECKING:
@@ -144,12 +145,13 @@ def budget_text(config: TrainConfig) -> str:
 
 def main(argv: list[str]) -> int:
     config, args = parsed(argv)
-    from unordinal.data import load_data, resolved_name
+    from unordinal.data import check_kind, load_data, resolved_name
     from unordinal.train.checks import check_settings
     from unordinal.train.run import RunFolder
     from unordinal.train.start import check_same_run
 
     check_settings(config.train, config.optim)  # complain before any work
+    check_kind(config.data.name, wants_maps=takes_maps(config.model), who=config.preset)
     config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
     path = folder_of(config, args.out, resume=args.resume)
     if args.resume and RunFolder(path).is_run:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from unordinal.data.text import TextFile, load_text
 from unordinal.data.toy import load_eight_gaussians
 from unordinal.progress import Progress, silent
 
-__all__ = ["DATASETS", "Data", "DataSpec", "Split", "Vocabulary", "data_from_array", "load_data", "resolved_name"]
+__all__ = [
+    "DATASETS",
+    "Data",
+    "DataSpec",
+    "Split",
+    "Vocabulary",
+    "check_kind",
+    "data_from_array",
+    "load_data",
+    "resolved_name",
+]
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,7 @@ class Dataset:
     usage: str
     description: str
     load: Callable[[str, DataConfig, Vocabulary | None, Progress], Data]
+    gives: Literal["sequences", "maps", "either"] = "sequences"
 
 
 DATASETS: dict[str, Dataset] = {
@@ -65,21 +76,25 @@ DATASETS: dict[str, Dataset] = {
         "array:PATH",
         "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long row",
         lambda argument, config, _vocabulary, progress: load_array_file(Path(argument), config, progress),
+        gives="either",
     ),
     "streets": Dataset(
         "streets",
         "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; --height --width)",
         lambda _argument, config, _vocabulary, progress: load_streets(config, progress),
+        gives="maps",
     ),
     "cityscapes": Dataset(
         "cityscapes[:PATH]",
         "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (--height --width)",
         lambda argument, config, _vocabulary, progress: load_cityscapes(argument, config, progress),
+        gives="maps",
     ),
     "maps": Dataset(
         "maps:PATH",
         "your own maps: an .npz or .npy (N, height, width), or a folder of PNGs of class indices",
         lambda argument, config, _vocabulary, progress: load_maps(Path(argument), config, progress),
+        gives="maps",
     ),
 }
 
@@ -100,6 +115,15 @@ def parsed_name(name: str) -> tuple[Dataset, str]:
     return dataset, argument
 
 
+def check_kind(name: str, *, wants_maps: bool, who: str) -> None:
+    """Refuse a data set by name whose examples are of the other kind than `who` takes."""
+    dataset, _ = parsed_name(name)
+    if wants_maps and dataset.gives == "sequences":
+        raise ValueError(f"{who} takes maps, but {name} gives sequences; use streets, cityscapes or maps:PATH")
+    if not wants_maps and dataset.gives == "maps":
+        raise ValueError(f"{who} takes sequences, but {name} gives maps; use a preset of maps, cityscapes/...")
+
+
 def resolved_name(name: str) -> str:
     """The name with its path made absolute, so that a run finds its data from any folder."""
     _, argument = parsed_name(name)
@@ -115,8 +139,10 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
     config = replace(config, name=resolved_name(config.name))
     dataset, argument = parsed_name(config.name)
     for name, value in (("--height", config.map_height), ("--width", config.map_width)):
-        if value is not None and dataset not in (DATASETS["streets"], DATASETS["cityscapes"], DATASETS["maps"]):
-            raise ValueError(f"{name} is for maps; {config.name} has none, leave out {name} {value}")
+        if value is not None and dataset.gives != "maps":
+            raise ValueError(
+                f"{name} is for maps that are drawn or scaled; leave out {name} {value} with {config.name}"
+            )
     return dataset.load(argument, config, vocabulary, progress)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,13 @@ BLOCK_BYTES = 1 << 22
 UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
-def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
-    """An .npy file, or an .npz with `train`, `val` and `test` or with one array; other keys are ignored and named."""
+def load_array_file(
+    path: Path, config: DataConfig, progress: Progress, *, check: Callable[[tuple[int, ...], str], None] | None = None
+) -> Data:
+    """An .npy file, or an .npz with `train`, `val` and `test` or with one array; other keys are ignored and named.
+
+    `check` may refuse the shape of an array.
+    """
     path = path.expanduser().resolve()
     if not path.exists():
         raise ValueError(f"no file {path}; expected an .npz or .npy of integer classes")
@@ -31,6 +36,8 @@ def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
     except UNREADABLE as error:
         raise ValueError(f"{path} is not an .npz or .npy file of plain numbers: {error}") from error
     if isinstance(loaded, np.ndarray):
+        if check is not None:
+            check(loaded.shape, str(path))
         return load_arrays({"": loaded}, config, progress, source=path)
     keys = list(loaded.files)
     if set(SPLITS) <= set(keys):
@@ -46,6 +53,9 @@ def load_array_file(path: Path, config: DataConfig, progress: Progress) -> Data:
         arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
     except UNREADABLE as error:
         raise ValueError(f"{path} is damaged or holds more than plain numbers: {error}") from error
+    for key, array in arrays.items():
+        if check is not None:
+            check(array.shape, f"{path} [{key}]" if key else str(path))
     notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
     return load_arrays(arrays, config, progress, source=path, notes=notes)
 
@@ -108,8 +118,8 @@ def load_arrays(
     else:
         what = "symbols" if length else "examples"
         sizes = split_sizes(DEFAULT_SPLIT if config.split is None else config.split, len(stored), what)
-    train, val, test = cut(stored, sizes, length)
     event_shape = (length,) if length else first.shape[1:]
+    train, val, test = cut(stored, sizes, length, flips=config.flips and len(event_shape) == 2)
     if length is None and config.length not in (None, event_shape[-1]):
         notes = (*notes, f"its examples have shape {event_shape}; a sequence length is for one long row of symbols")
     spec = DataSpec(config.name, num_classes, tuple(event_shape), None, fingerprint, sizes)

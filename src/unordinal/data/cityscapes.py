@@ -1,7 +1,9 @@
 """Cityscapes' fine label maps as 8 categories at a small size: the paper's second experiment (section 6.2)."""
 
+import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,11 +13,10 @@ from typing import IO
 import numpy as np
 
 from unordinal.config import DataConfig
-from unordinal.data.maps import nearest, read_indices
+from unordinal.data.maps import check_own, nearest, read_indices, sides
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
-from unordinal.data.streets import check_own, sides
 from unordinal.progress import Progress
 
 ARCHIVE = "gtFine_trainvaltest.zip"
@@ -107,18 +108,17 @@ def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Da
             with progress("Scaling Cityscapes", NUM_TRAIN + NUM_VAL) as advance:
                 for name in names["train"] + names["val"]:
                     with source.open(name) as file:
-                        yield nearest(categories_of(file, f"{path}: {name}"), height, width)
+                        yield nearest(label_categories(file, f"{path}: {name}"), height, width)
                     advance(1)
 
-        status = path.stat()
-        key = {"cityscapes": str(path), "bytes": status.st_size, "changed": status.st_mtime_ns}
+        key = {"cityscapes": str(path), "state": source.state(names["train"] + names["val"])}
         stored, described = stored_symbols({**key, "height": height, "width": width}, blocks, dict)
     train, val, test = cut(stored.reshape(-1, height, width), SIZES, None, flips=config.flips)
     spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
     return Data(spec, train, val, test)
 
 
-def categories_of(file: IO[bytes], where: str) -> np.ndarray:
+def label_categories(file: IO[bytes], where: str) -> np.ndarray:
     """The category of every pixel of a label map: (H, W) uint8."""
     ids = read_indices(file, where)
     categories = CATEGORY_OF[ids]
@@ -158,18 +158,31 @@ class FolderSource:
     def open(self, name: str) -> IO[bytes]:
         return (self.root / name).open("rb")
 
+    def state(self, names: list[str]) -> str:
+        """Changes when any of these files does."""
+        states = [(name, (self.root / name).stat()) for name in names]
+        lines = "".join(f"{name} {status.st_size} {status.st_mtime_ns}\n" for name, status in states)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
 
 class ZipSource:
     """Label maps inside the archive."""
 
-    def __init__(self, archive: zipfile.ZipFile):
-        self.archive = archive
+    def __init__(self, path: Path, archive: zipfile.ZipFile):
+        self.path, self.archive = path, archive
 
     def labels(self, part: str) -> list[str]:
         return sorted(n for n in self.archive.namelist() if n.startswith(f"gtFine/{part}/") and n.endswith(SUFFIX))
 
     def open(self, name: str) -> IO[bytes]:
-        return io.BytesIO(self.archive.read(name))
+        try:
+            return io.BytesIO(self.archive.read(name))
+        except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError) as error:
+            raise ValueError(f"{self.path}: {name} cannot be unpacked: {error}") from error
+
+    def state(self, names: list[str]) -> str:  # noqa: ARG002 (the archive stands for all of them)
+        status = self.path.stat()
+        return f"{status.st_size} {status.st_mtime_ns}"
 
 
 @contextmanager
@@ -182,9 +195,10 @@ def opened(path: Path) -> Iterator[FolderSource | ZipSource]:
         yield FolderSource(root)
         return
     try:
-        with zipfile.ZipFile(path) as archive:
-            if not any(name.startswith("gtFine/") for name in archive.namelist()):
-                raise ValueError(f"{path} holds no gtFine folder; expected {ARCHIVE}")
-            yield ZipSource(archive)
+        archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError) as error:
         raise ValueError(f"{path} is not a zip archive that can be read: {error}") from error
+    with archive:
+        if not any(name.startswith("gtFine/") for name in archive.namelist()):
+            raise ValueError(f"{path} holds no gtFine folder; expected {ARCHIVE}")
+        yield ZipSource(path, archive)

@@ -8,10 +8,13 @@ import numpy as np
 
 from unordinal.config import DataConfig
 from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
-from unordinal.data.splits import Data, Split
+from unordinal.data.spec import MAX_CLASSES
+from unordinal.data.splits import Data
 from unordinal.progress import Progress
 
+HEIGHT, WIDTH = 32, 64  # where maps are drawn or scaled, unless told otherwise
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # of PNGs whose pixels are single numbers
+HEADER_BYTES, DEPTH_BYTE, KIND_BYTE, GREY = 26, 24, 25, 0  # of a PNG's header
 
 
 def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
@@ -21,43 +24,48 @@ def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
         if value is not None:
             raise ValueError(f"maps keep the size they have; leave out {name} {value}")
     if path.is_dir():
-        data = load_folder(path, config, progress)
-    elif path.suffix.lower() == ".png":
+        return load_folder(path, config, progress)
+    if path.suffix.lower() == ".png":
         raise ValueError(f"{path} is one picture; expected an .npz, an .npy or a folder of PNGs")
-    else:
-        data = load_array_file(path, config, progress)
-    shape = data.spec.event_shape
-    if len(shape) != 2 or data.train.length is not None:
-        raise ValueError(f"{path} holds examples of shape {shape}; expected maps, (N, height, width)")
-    check_even(shape[0], shape[1], str(path))
-    return replace(data, train=Split(data.train.symbols, flips=config.flips))
+    return load_array_file(path, config, progress, check=check_maps)
+
+
+def check_maps(shape: tuple[int, ...], where: str) -> None:
+    """Refuse an array that is not (N, height, width) with even sides."""
+    if len(shape) != 3:
+        raise ValueError(f"{where} has shape {shape}; expected maps, (N, height, width)")
+    if shape[1] % 2 or shape[2] % 2:
+        raise ValueError(f"{where}: maps of {shape[1]} x {shape[2]}; expected an even height and width")
 
 
 def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     """PNGs in order of their names, to be split, or those of train, val and test."""
     has_splits = all((folder / name).is_dir() for name in SPLITS)
-    files = {name: sorted((folder / name).glob("*.png")) for name in SPLITS if has_splits} or {
-        "": sorted(folder.glob("*.png"))
-    }
-    empty = [str(folder / name) for name, found in files.items() if not found]
-    if empty:
-        raise ValueError(f"no PNGs in {empty[0]}; expected label maps there, or in train, val and test below it")
+    files = {name: pngs_in(folder / name) for name in SPLITS} if has_splits else {"": pngs_in(folder)}
+    for name, found in files.items():
+        if not found:
+            raise ValueError(
+                f"no PNGs in {folder / name}; expected label maps there, or in train, val and test below it"
+            )
+    used = {file for found in files.values() for file in found}
+    ignored = [file for file in folder.rglob("*") if file.is_file() and file not in used]
     arrays = {}
-    first: Path | None = None
+    first = next(iter(files.values()))[0]
     shape: tuple[int, ...] = ()
-    with progress("Reading maps", sum(map(len, files.values()))) as advance:
+    with progress("Reading maps", len(used)) as advance:
         for name, found in files.items():
             maps = []
             for file in found:
-                pixels = read_indices(file, str(file))
+                with file.open("rb") as stream:
+                    pixels = read_indices(stream, str(file))
                 if config.num_classes is not None and int(pixels.max()) >= config.num_classes:
                     raise ValueError(
                         f"{file} has class {int(pixels.max())}, but num_classes is {config.num_classes}; "
                         "classes run from 0"
                     )
-                if first is None:
-                    first, shape = file, pixels.shape
-                    check_even(shape[0], shape[1], str(file))
+                if not shape:
+                    shape = pixels.shape
+                    check_maps((1, *shape), str(file))
                 if pixels.shape != shape:
                     height, width = pixels.shape
                     raise ValueError(
@@ -67,31 +75,40 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
                 maps.append(pixels)
                 advance(1)
             arrays[name] = np.stack(maps)
-    return load_arrays(arrays, config, progress, source=None, where=str(folder))
+    notes = (f"ignored {len(ignored)} other files, the first {ignored[0]}",) if ignored else ()
+    data = load_arrays(arrays, config, progress, source=None, where=str(folder))
+    return replace(data, notes=(*data.notes, *notes))
 
 
-def read_indices(file: Path | IO[bytes], where: str) -> np.ndarray:
+def pngs_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")
+
+
+def read_indices(file: IO[bytes], where: str) -> np.ndarray:
     """The class of every pixel of a PNG: (height, width) uint8; `where` is what a complaint calls it."""
     from PIL import Image, UnidentifiedImageError
 
+    header = file.read(HEADER_BYTES)
+    file.seek(0)
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=("PNG",)) as image:
             if image.mode not in INDEX_MODES:
                 raise ValueError(
                     f"{where} has colours ({image.mode}); expected one class index per pixel: "
                     "a PNG with a palette or of grey levels"
                 )
-            pixels = np.asarray(image)
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+            if getattr(image, "n_frames", 1) > 1:
+                raise ValueError(f"{where} is animated; expected one picture")
+            pixels = np.asarray(image).astype(np.int64)
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{where} is not a PNG that can be read: {error}") from error
-    if int(pixels.max()) > 255 or int(pixels.min()) < 0:
-        raise ValueError(f"{where} has class {int(pixels.max())}; at most 256 classes are supported")
+    depth = header[DEPTH_BYTE]
+    if header[KIND_BYTE] == GREY and depth in (2, 4):  # which Pillow stretches to 0..255
+        pixels //= 255 // (2**depth - 1)
+    for value in (int(pixels.max()), int(pixels.min())):
+        if not 0 <= value < MAX_CLASSES:
+            raise ValueError(f"{where} has class {value}; expected 0 to {MAX_CLASSES - 1}")
     return pixels.astype(np.uint8)
-
-
-def check_even(height: int, width: int, where: str) -> None:
-    if height % 2 or width % 2:
-        raise ValueError(f"{where}: maps of {height} x {width}; expected an even height and width")
 
 
 def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
@@ -101,3 +118,22 @@ def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
         for old, new in zip(pixels.shape, (height, width), strict=True)
     )
     return pixels[rows[:, None], columns]
+
+
+def check_own(config: DataConfig, what: str, num_classes: int) -> None:
+    """Refuse to cut or to count anew what has a split, a shape and classes of its own."""
+    for name, value in (("--data-split", config.split), ("--length", config.length)):
+        if value is not None:
+            raise ValueError(f"{what} have a split and a shape of their own; leave out {name} {value}")
+    if config.num_classes not in (None, num_classes):
+        raise ValueError(f"{what} have {num_classes} classes; leave out --num-classes {config.num_classes}")
+
+
+def sides(config: DataConfig) -> tuple[int, int]:
+    """Height and width of maps that are drawn or scaled."""
+    height = HEIGHT if config.map_height is None else config.map_height
+    width = WIDTH if config.map_width is None else config.map_width
+    for name, side in (("--height", height), ("--width", width)):
+        if side < 2 or side % 2:
+            raise ValueError(f"{name} must be even and at least 2, got {side}")
+    return height, width

@@ -123,7 +123,10 @@ class DataSpec:
         if self.vocabulary is not None:
             return self.vocabulary.decode(example)
         rows = example.reshape(-1, example.shape[-1]).tolist()
-        return "\n".join(" ".join(str(v) if v < self.num_classes else REPLACEMENT for v in row) for row in rows)
+        wide = len(str(self.num_classes - 1)) if self.is_map else 0
+        lines = [" ".join((str(v) if v < self.num_classes else REPLACEMENT).rjust(wide) for v in row) for row in rows]
+        height = example.shape[-2] if self.is_map and example.dim() == 3 else len(lines)  # a line between maps
+        return "\n\n".join("\n".join(lines[i : i + height]) for i in range(0, len(lines), height))
 
     def to_dict(self) -> dict[str, Any]:
         vocabulary = {"kind": self.vocabulary.kind, "symbols": self.vocabulary.symbols} if self.vocabulary else None

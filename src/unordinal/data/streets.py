@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 
 from unordinal.config import DataConfig
+from unordinal.data.maps import HEIGHT, WIDTH, check_own, sides
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, DrawnSplit, cut
 from unordinal.data.storage import stored_symbols
 from unordinal.progress import Progress
 
-HEIGHT, WIDTH = 32, 64
 CATEGORIES = (
     ("road", "#804080"),
     ("pavement", "#f423e8"),
@@ -122,22 +122,3 @@ def load_streets(config: DataConfig, progress: Progress) -> Data:
     train = DrawnSplit(stored.reshape(-1, height, width)[: SIZES[0]], draw, flips=config.flips)
     spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
     return Data(spec, train, val, test)
-
-
-def check_own(config: DataConfig, what: str, num_classes: int) -> None:
-    """Refuse to cut or to count anew what has a split, a shape and classes of its own."""
-    for name, value in (("--data-split", config.split), ("--length", config.length)):
-        if value is not None:
-            raise ValueError(f"{what} have a split and a shape of their own; leave out {name} {value}")
-    if config.num_classes not in (None, num_classes):
-        raise ValueError(f"{what} have {num_classes} classes; leave out --num-classes {config.num_classes}")
-
-
-def sides(config: DataConfig) -> tuple[int, int]:
-    """Height and width of maps that are drawn or scaled."""
-    height = HEIGHT if config.map_height is None else config.map_height
-    width = WIDTH if config.map_width is None else config.map_width
-    for name, side in (("--height", height), ("--width", width)):
-        if side < 2 or side % 2:
-            raise ValueError(f"{name} must be even and at least 2, got {side}")
-    return height, width

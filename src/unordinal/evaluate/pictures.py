@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
+from unordinal.progress import Progress, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,9 +18,11 @@ INCHES = 1.6  # width of a map in a grid
 FRAMES = 60  # of a GIF at most
 FRAME_MILLISECONDS, LAST_MILLISECONDS = 80, 2000
 INVALID = ("invalid", "#ffffff")
+MOST_LEGEND = 32  # classes named in a legend
+LEGEND_ENTRY, LEGEND_ROW, TITLE = 0.95, 0.18, 0.3  # inches
 
 
-def categories_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
+def palette_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
     """Name and colour of each class; where the data have none, numbers and colours from a wheel."""
     if spec.categories:
         return spec.categories
@@ -35,16 +38,22 @@ def categories_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
 
 def coloured(x: Tensor, spec: DataSpec) -> np.ndarray:
     """Classes as colours, codes that mean no class white: (..., H, W) -> (..., H, W, 3) uint8."""
-    palette = [*categories_of(spec), INVALID]
+    palette = [*palette_of(spec), INVALID]
     rgb = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in palette], np.uint8)
     return rgb[x.clamp(max=spec.num_classes).numpy()]
 
 
 def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
+    """A patch for each class, the first 32 where they are more, and for codes that mean none."""
     from matplotlib.patches import Patch
 
-    shown = [*categories_of(spec), INVALID] if with_invalid else list(categories_of(spec))
-    return [Patch(facecolor=colour, edgecolor="#80868b", linewidth=0.5, label=name) for name, colour in shown[:33]]
+    classes = palette_of(spec)
+    shown = list(classes[:MOST_LEGEND])
+    if len(classes) > MOST_LEGEND:
+        shown.append((f"and {len(classes) - MOST_LEGEND} more", "#ffffff"))
+    if with_invalid:
+        shown.append(INVALID)
+    return [Patch(facecolor=colour, edgecolor="#80868b", linewidth=0.5, label=name) for name, colour in shown]
 
 
 def plot_grid(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
@@ -60,20 +69,22 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     columns = min(columns, most)
     rows = math.ceil(most / columns)
     height, width = groups[0][1].shape[-2:]
+    with_invalid = any(bool((x >= spec.num_classes).any()) for _, x in groups)
+    handles = legend_handles(spec, with_invalid=with_invalid)
     across = INCHES * columns * len(groups) + 0.25 * (len(groups) - 1) + 0.2
-    down = INCHES * height / width * rows + 0.75
+    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
+    legend = LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
+    down = INCHES * height / width * rows + legend + TITLE
     figure = Figure(figsize=(across, down))
-    bottom, top = 0.42 / down, 1 - 0.3 / down
+    bottom, top = legend / down, 1 - TITLE / down
     for index, (title, x) in enumerate(groups):
         left = (0.1 + index * (INCHES * columns + 0.25)) / across
         axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
         axes.imshow(tiled(coloured(x, spec), columns), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")
-    with_invalid = any(bool((x >= spec.num_classes).any()) for _, x in groups)
-    handles = legend_handles(spec, with_invalid=with_invalid)
     figure.legend(
-        handles=handles, loc="lower center", ncols=min(len(handles), max(3, int(across / 0.95))), fontsize=7,
+        handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
         frameon=False, handlelength=1.0, columnspacing=1.0,
     )  # fmt: skip
     return figure
@@ -90,16 +101,21 @@ def tiled(pictures: np.ndarray, columns: int, gap: int = 2) -> np.ndarray:
     return out
 
 
-def plot_map_chain(chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+def plot_map_chain(
+    chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO, progress: Progress = silent
+) -> None:
     """x_T, ..., x_0 of one map (H, W) each, as an animated GIF that rests on the last."""
     from PIL import Image
 
     frames = []
-    for t, x in thinned(chain, FRAMES):
-        figure = grid_figure([(f"t = {t}", x.unsqueeze(0))], spec, columns=1)
-        across, down = figure.get_size_inches()
-        figure.set_size_inches(2 * across, 2 * down)
-        frames.append(Image.fromarray(rendered(figure)).convert("P", palette=Image.Palette.ADAPTIVE))
+    shown = thinned(chain, FRAMES)
+    with progress("Drawing frames", len(shown)) as advance:
+        for t, x in shown:
+            figure = grid_figure([(f"t = {t}", x.unsqueeze(0))], spec, columns=1)
+            across, down = figure.get_size_inches()
+            figure.set_size_inches(2 * across, 2 * down)
+            frames.append(Image.fromarray(rendered(figure)).convert("P", palette=Image.Palette.ADAPTIVE))
+            advance(1)
     durations = [FRAME_MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]
     frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
 

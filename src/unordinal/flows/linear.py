@@ -17,9 +17,12 @@ class InvertibleLinear(Bijection):
 
     def __init__(self, num_channels: int):
         super().__init__()
-        # drawn on the CPU, so that a model can also be laid out on torch's meta device
+        # drawn on the CPU, where every machine draws the same; on the meta device there is nothing to factorise
         noise = torch.randn(num_channels, num_channels, dtype=torch.float64, device="cpu")
-        permutation, lower, upper = torch.linalg.lu(torch.linalg.qr(noise)[0])
+        if torch.get_default_device().type == "meta":
+            permutation = lower = upper = torch.empty_like(noise, device="meta")
+        else:
+            permutation, lower, upper = torch.linalg.lu(torch.linalg.qr(noise)[0])
         diagonal = upper.diagonal()
         kind = torch.get_default_dtype()
         self.lower = nn.Parameter(lower.tril(-1).to(kind))

@@ -24,6 +24,12 @@ def build_map_flow(config: MapFlowConfig, spec: DataSpec) -> ArgmaxFlow:
     check_sizes(config, spec)
     check_known("surjection", config.surjection, tuple(SURJECTIONS))
 
+    if config.surjection == "ordinal" or (config.surjection == "binary" and spec.num_classes == 2):
+        raise ValueError(
+            f"surjection {config.surjection} gives one real per pixel for {spec.num_classes} classes, and a coupling "
+            "flow needs two; use softplus, gumbel or gumbel-threshold"
+        )
+
     def noise(num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
         return posterior(config, num_channels, mean=mean, log_scale=log_scale)
 
@@ -31,14 +37,18 @@ def build_map_flow(config: MapFlowConfig, spec: DataSpec) -> ArgmaxFlow:
     surjection = build_surjection(config.surjection, config.base, spec.num_classes, parts)
     density = map_density(config, spec.event_shape, surjection.num_channels)
     context = context_of(config, spec.num_classes) if has_context(config.surjection) else None
-    return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context)
+    model = ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context)
+    model.side_multiple = 2 ** (config.num_levels - 1)
+    return model
 
 
 def build_map_vae(config: MapVaeConfig, spec: DataSpec) -> LatentFlow:
     """Prior, posterior and decoder of appendix B.2, of the same parts as the argmax flow."""
     check_sizes(config, spec)
     channels = config.latent_channels
-    return LatentFlow(
+    if channels < 2:
+        raise ValueError(f"latent_channels must be at least 2, for couplings to have two sides; got {channels}")
+    model = LatentFlow(
         prior=map_density(config, spec.event_shape, channels),
         posterior=posterior(config, channels),
         context=context_of(config, spec.num_classes),
@@ -47,6 +57,8 @@ def build_map_vae(config: MapVaeConfig, spec: DataSpec) -> LatentFlow:
         num_channels=channels,
         event_shape=spec.event_shape,
     )
+    model.side_multiple = 2 ** (config.num_levels - 1)
+    return model
 
 
 def check_sizes(config: MapDensityConfig, spec: DataSpec) -> None:

@@ -143,14 +143,15 @@ class MultinomialDiffusion(CategoricalModel):
             yield s, z
 
     @torch.no_grad()
-    def reconstruct(self, x: Tensor) -> Tensor:
+    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """x half-way into the noise and back, in at most `RECONSTRUCTION_STEPS` steps: (B, *D) -> (B, *D)."""
         self.check_classes(x)
         half = max(1, self.num_steps // 2)
         steps = min(half, RECONSTRUCTION_STEPS)
         times = [round(half * (steps - i) / steps) for i in range(steps + 1)]
-        noisy = self.noise.corrupt(x, torch.full((len(x),), half))
-        return list(self.chain_from(noisy, times))[-1][1]
+        z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
+        *_, (_, back) = self.chain_from(z, times, generator)
+        return back
 
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
         """Draw x_0; `settings` are those of `chain`: `steps`, `event_shape`."""

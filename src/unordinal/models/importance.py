@@ -9,7 +9,7 @@ from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.density import Density
 from unordinal.model import CategoricalModel
 
-START_SYMBOLS = 2048  # from which ActNorm starts: enough for a mean, few enough for any memory
+START_SYMBOLS, START_EXAMPLES = 2048, 8  # from which ActNorm starts, at least: enough for a mean, whatever the shape
 
 
 class ImportanceModel(CategoricalModel):
@@ -42,6 +42,7 @@ class ImportanceModel(CategoricalModel):
             raise ValueError(f"num_samples must be at least 1, got {num_samples}")
         if len(shape) != len(self.event_shape) or min(shape) < 1:
             raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
+        self.check_sides(shape)
         return shape
 
 
@@ -50,5 +51,5 @@ def start_actnorm(model: nn.Module, density: Density, v: Tensor) -> None:
     if any(isinstance(part, ActNorm) for part in density.modules()):
         was_training = model.training
         model.train()
-        density.log_prob(v[: max(1, START_SYMBOLS // v[0, ..., 0].numel())])
+        density.log_prob(v[: max(START_EXAMPLES, START_SYMBOLS // v[0, ..., 0].numel())])
         model.train(was_training)

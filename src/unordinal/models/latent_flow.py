@@ -16,6 +16,13 @@ class LatentFlow(ImportanceModel):
 
     `prior` is p(z) over (B, *D, C), `context` reads what `posterior`, q(z | x), is to know off x, and `decoder` maps z
     to logits (B, *D, K).
+
+    >>> from unordinal.flows.density import ConditionalNormal, StandardNormal
+    >>> parts = {"context": nn.Embedding(3, 8), "decoder": nn.Linear(2, 3), "prior": StandardNormal((5, 2))}
+    >>> posterior = ConditionalNormal(nn.Linear(8, 4))
+    >>> model = LatentFlow(**parts, posterior=posterior, num_classes=3, num_channels=2, event_shape=(5,))
+    >>> model.sample(4).shape
+    torch.Size([4, 5])
     """
 
     def __init__(
@@ -46,9 +53,9 @@ class LatentFlow(ImportanceModel):
         self.check_classes(x)
         start_actnorm(self, self.prior, self.encoded(x)[0])
 
-    def encoded(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def encoded(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """z ~ q(z | x) and its log-density, (B, *D, C) and (B,)."""
-        return self.posterior.sample(len(x), self.context(x.long()))
+        return self.posterior.sample(len(x), self.context(x.long()), generator=generator)
 
     @torch.no_grad()
     def sample(
@@ -74,7 +81,7 @@ class LatentFlow(ImportanceModel):
         return x
 
     @torch.no_grad()
-    def reconstruct(self, x: Tensor) -> Tensor:
+    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """x through a latent and back, at every place the likeliest class: (B, *D) -> (B, *D)."""
         self.check_classes(x)
-        return self.decoder(self.encoded(x)[0]).argmax(dim=-1)
+        return self.decoder(self.encoded(x, generator)[0]).argmax(dim=-1)

@@ -38,10 +38,8 @@ class UNet(nn.Module):
                 f"{num_levels}, {num_blocks}, {deep_blocks} and {num_heads}"
             )
         widths = [width * 2**level for level in range(num_levels)]
-        if width % 2 or widths[-1] % num_heads:
-            raise ValueError(
-                f"width must be even, and {widths[-1]}, that of the lowest level, a multiple of num_heads {num_heads}"
-            )
+        if widths[-1] % num_heads:
+            raise ValueError(f"the lowest level's width {widths[-1]} must be a multiple of num_heads {num_heads}")
         time_width = 4 * width
         self.embed = nn.Embedding(num_classes, width)
         self.time = TimeEmbedding(time_width, time_width)

@@ -55,8 +55,8 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     return optimizer
 
 
-# Parts of a network inside which weights map features to features: a Transformer's, and those of a U-Net.
-INSIDE = frozenset({"blocks", "down", "shrink", "deep", "attention", "grow", "merge", "up"})
+# Parts of a network inside which weights map features to features: of a Transformer, a U-Net, a DenseNet.
+INSIDE = frozenset({"blocks", "down", "shrink", "deep", "attention", "grow", "merge", "up", "convs"})
 
 
 def inner_matrices(model: nn.Module) -> list[Tensor]:

@@ -1,0 +1,69 @@
+"""Pictures of maps: colours, legends, frames."""
+
+import io
+
+import numpy as np
+import torch
+from PIL import Image
+
+from unordinal.data.spec import DataSpec
+from unordinal.evaluate.pictures import (
+    INVALID,
+    coloured,
+    legend_handles,
+    palette_of,
+    plot_grid,
+    plot_map_chain,
+    thinned,
+    tiled,
+)
+
+NAMED = DataSpec("named", 2, (2, 4), categories=(("sea", "#0000ff"), ("land", "#00ff00")))
+
+
+def test_classes_have_their_colours_and_invalid_codes_are_white() -> None:
+    x = torch.tensor([[0, 1], [2, 7]])
+    assert coloured(x, NAMED).tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 255, 255], [255, 255, 255]]]
+
+
+def test_classes_without_names_have_colours_that_differ() -> None:
+    for num in (2, 10, 40, 256):
+        palette = palette_of(DataSpec("bare", num, (2, 4)))
+        assert len({colour for _, colour in palette}) == num
+        assert palette[1][0] == "1"
+
+
+def test_legends_say_what_they_leave_out() -> None:
+    labels = [h.get_label() for h in legend_handles(DataSpec("bare", 40, (2, 4)), with_invalid=True)]
+    assert labels[:2] == ["0", "1"]
+    assert labels[-2:] == ["and 8 more", INVALID[0]]
+    assert [h.get_label() for h in legend_handles(NAMED, with_invalid=False)] == ["sea", "land"]
+
+
+def test_tiles_lie_row_by_row() -> None:
+    pictures = np.stack([np.full((2, 3, 3), k, np.uint8) for k in range(3)])
+    out = tiled(pictures, columns=2, gap=1)
+    assert out.shape == (5, 7, 3)
+    assert (out[0, 0, 0], out[0, 4, 0], out[3, 0, 0]) == (0, 1, 2)
+    assert out[2, 2, 0] == 255  # the gap
+    assert out[3, 4, 0] == 255  # no fourth one
+
+
+def test_long_chains_are_thinned_evenly_to_their_ends() -> None:
+    chain = [(t, torch.zeros(2, 4)) for t in range(500, -1, -1)]
+    times = [t for t, _ in thinned(chain, 60)]
+    assert len(times) == 60
+    assert (times[0], times[-1]) == (500, 0)
+    assert len(thinned(chain[:7], 60)) == 7
+
+
+def test_a_grid_and_a_chain_can_be_opened() -> None:
+    x = torch.randint(0, 3, (5, 2, 4))
+    for spec in (NAMED, DataSpec("bare", 40, (2, 4))):
+        file = io.BytesIO()
+        plot_grid([("a", x), ("b", x[:2])], spec, file)
+        assert Image.open(file).format == "PNG"
+    file = io.BytesIO()
+    plot_map_chain([(2, x[0]), (1, x[1]), (0, x[2])], NAMED, file)
+    image = Image.open(file)
+    assert (image.format, getattr(image, "n_frames", 0)) == ("GIF", 3)
