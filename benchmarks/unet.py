@@ -56,9 +56,15 @@ def main() -> int:
     checks = [
         verdict("share of the matmul peak", 100 * flops * speed / peak, 50, at_least=True, unit=" %"),
         verdict("maps/s at a peak of 275 GFLOP/s (official 12.0)", scaled, 13, at_least=True),
-        verdict(f"one map in {STEPS} of {model.num_steps} steps", seconds["sample"], 4, at_least=False, unit=" s"),
+        verdict(
+            f"one map in {STEPS} of {model.num_steps} steps, at that peak (official, all 4000: 199 s)",
+            seconds["sample"] * peak / REFERENCE_PEAK,
+            4,
+            at_least=False,
+            unit=" s",
+        ),
     ]
-    print(f"  {seconds['sample'] * peak / REFERENCE_PEAK:.2f} s at 275 GFLOP/s; official 199 s for its 4000 steps")
+    print(f"  {seconds['sample']:.2f} s at this machine's peak")
     return 0 if all(checks) else 1
 
 

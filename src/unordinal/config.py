@@ -120,7 +120,7 @@ class MapMultinomialConfig(DiffusionConfig):
     """Resolutions, each half of the one above."""
     num_blocks: int = 1
     """Residual blocks of a level on the way down, and on the way up."""
-    deep_blocks: int = 5
+    deep_blocks: int = 4
     """Residual blocks of the lowest level, with attention between them."""
     num_heads: int = 4
     """Attention heads of the lowest level."""

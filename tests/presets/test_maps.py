@@ -26,8 +26,6 @@ def test_flows_are_as_published(way: str) -> None:
     assert (config.optim.optimizer, config.optim.decay_per_epoch, config.optim.ema) == ("adamax", 0.995, 0.0)
     assert config.optim.warmup == 391  # ten epochs of 2500 maps in batches of 64
     assert config.data.name == "cityscapes"
-    assert not config.data.flips  # "the only model where ... data augmentation was required" is the diffusion
-    assert preset("cityscapes/multinomial").data.flips
 
 
 def test_the_diffusion_has_4000_steps() -> None:

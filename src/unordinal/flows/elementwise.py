@@ -30,16 +30,21 @@ class ElementwiseMap(ABC):
 
 
 class Affine(ElementwiseMap):
-    """z = (v - shift) exp(-log_scale)."""
+    """z = (v - shift) exp(-log_scale); raw log-scales are bent to stay within 3, so that many layers cannot explode."""
 
     num_parameters = 2
+    LARGEST_LOG_SCALE = 3.0
+
+    def parts(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        shift, raw = parameters.unbind(-1)
+        return shift, self.LARGEST_LOG_SCALE * torch.tanh(raw / self.LARGEST_LOG_SCALE)
 
     def forward(self, v: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = parameters.unbind(-1)
+        shift, log_scale = self.parts(parameters)
         return (v - shift) * torch.exp(-log_scale), -log_scale.expand(v.shape)
 
     def inverse(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, log_scale = parameters.unbind(-1)
+        shift, log_scale = self.parts(parameters)
         return z * torch.exp(log_scale) + shift, log_scale.expand(z.shape)
 
     def start(self) -> Tensor:

@@ -23,7 +23,6 @@ from unordinal.config import (
 )
 
 CITYSCAPES = DataConfig("cityscapes")
-UNFLIPPED = DataConfig("cityscapes", flips=False)  # only the diffusion needed flips, says section 6.2
 BATCHES_PER_EPOCH = 2500 / 64
 PAPER_FLOW_TRAIN = TrainConfig(epochs=2000, batch_size=64, lr=1e-3)
 PAPER_FLOW_OPTIM = OptimConfig(optimizer="adamax", warmup=round(10 * BATCHES_PER_EPOCH), decay_per_epoch=0.995, ema=0.0)
@@ -60,7 +59,7 @@ def flow_preset(name: str, description: str, surjection: SurjectionName) -> Call
 
     def make(size: Size) -> RunConfig:
         model = MapFlowConfig(surjection=surjection, **vars(SIZED[size]))
-        return RunConfig(name, size, UNFLIPPED if size == "paper" else CITYSCAPES, model, *flow_train(size))
+        return RunConfig(name, size, CITYSCAPES, model, *flow_train(size))
 
     make.__doc__ = description
     return make
@@ -70,7 +69,7 @@ def cityscapes_vae(size: Size) -> RunConfig:
     """VAE with flow prior, flow posterior and categorical decoder (appendix B.2)."""
     decoder = {"tiny": (64, 2), "small": (128, 3), "paper": (512, 8)}[size]
     model = MapVaeConfig(decoder_width=decoder[0], decoder_depth=decoder[1], **vars(SIZED[size]))
-    return RunConfig("cityscapes/vae", size, UNFLIPPED if size == "paper" else CITYSCAPES, model, *flow_train(size))
+    return RunConfig("cityscapes/vae", size, CITYSCAPES, model, *flow_train(size))
 
 
 def cityscapes_multinomial(size: Size) -> RunConfig:
