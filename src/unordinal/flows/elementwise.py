@@ -29,15 +29,24 @@ class ElementwiseMap(ABC):
         """Parameters (num_parameters,) to begin from: near the identity, no two of them alike."""
 
 
+def bent(raw: Tensor, bound: float) -> Tensor:
+    """`raw` near zero, never beyond the bound."""
+    return bound * torch.tanh(raw / bound)
+
+
 class Affine(ElementwiseMap):
-    """z = (v - shift) exp(-log_scale); raw log-scales are bent to stay within 3, so that many layers cannot explode."""
+    """z = (v - shift) exp(-log_scale), raw parameters bent to stay within bounds.
+
+    Without bounds a stack of couplings answers a number it did not expect with a larger one, layer after layer, until
+    float32 has none.
+    """
 
     num_parameters = 2
-    LARGEST_LOG_SCALE = 3.0
+    LARGEST_SHIFT, LARGEST_LOG_SCALE = 10.0, 2.0
 
     def parts(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        shift, raw = parameters.unbind(-1)
-        return shift, self.LARGEST_LOG_SCALE * torch.tanh(raw / self.LARGEST_LOG_SCALE)
+        shift, log_scale = parameters.unbind(-1)
+        return bent(shift, self.LARGEST_SHIFT), bent(log_scale, self.LARGEST_LOG_SCALE)
 
     def forward(self, v: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         shift, log_scale = self.parts(parameters)
@@ -68,8 +77,7 @@ class LogisticMixture(ElementwiseMap):
 
     def parts(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         logits, means, raw = parameters.chunk(3, dim=-1)
-        bound = self.LARGEST_LOG_SCALE
-        return torch.log_softmax(logits, dim=-1), means, bound * torch.tanh(raw / bound)
+        return torch.log_softmax(logits, dim=-1), means, bent(raw, self.LARGEST_LOG_SCALE)
 
     def forward(self, v: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
         return mixture_logit(v, *self.parts(parameters))
