@@ -21,8 +21,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/unordinal demo
 
+# Two workers of one thread each: most tests are too small for two threads to share.
 test: setup
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: setup
 	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600
