@@ -108,6 +108,108 @@ class ArgmaxFlowConfig:
 
 
 @dataclass(frozen=True)
+class ArmConfig:
+    """An autoregressive Transformer over classes."""
+
+    kind: Literal["arm"] = "arm"
+    width: int = 512
+    """Channels of the Transformer."""
+    num_blocks: int = 64
+    """Layers of the Transformer."""
+    num_heads: int = 8
+    """Attention heads."""
+    conv: int = 0
+    """Width of a causal depthwise convolution beside attention; 0 for none."""
+    dropout: float = 0.0
+    """Dropout on every layer's output."""
+    auxiliary: bool = False
+    """Train with the auxiliary losses of Al-Rfou et al. (2019): of every layer, and of the class after the next."""
+    segment: int = 0
+    """Length of a segment (Transformer-XL); 0 sees the whole sequence at once."""
+    memory: int = 0
+    """Positions of earlier segments that a segment sees."""
+
+
+@dataclass(frozen=True)
+class DiscreteFlowConfig:
+    """A flow on the classes themselves, modulo K."""
+
+    kind: Literal["discrete-flow"] = "discrete-flow"
+    flow: Annotated[Literal["ar", "bipartite"], tyro.conf.arg(aliases=("--flow",))] = "ar"
+    """Every place moved by those before it, or every second one by the others."""
+    scale: Annotated[bool, tyro.conf.arg(aliases=("--scale",))] = False
+    """Divide by a unit modulo K as well."""
+    net: Annotated[Literal["lstm", "transformer"], tyro.conf.arg(aliases=("--net",))] = "transformer"
+    """What reads the other places."""
+    num_flows: int = 1
+    """Layers; autoregressive ones read forwards and backwards in turn."""
+    width: int = 512
+    """Channels of the network."""
+    num_layers: int = 4
+    """Layers of the network."""
+    num_heads: int = 8
+    """Attention heads, where the network is a Transformer."""
+    conv: int = 0
+    """Width of a depthwise convolution beside attention; 0 for none."""
+    dropout: float = 0.0
+    """Dropout on the network's input."""
+    temperature: float = 0.1
+    """Of the softmax whose gradient stands for the argmax's."""
+
+
+@dataclass(frozen=True)
+class LatentConfig:
+    """Latent flows for sequences (Ziegler and Rush 2019): flow prior, diagonal normal posterior, biLSTM emission."""
+
+    kind: Literal["latent-flow"] = "latent-flow"
+    flow: Literal["af-af", "iaf-scf"] = "af-af"
+    """Autoregressive in time and channels, or inverse autoregressive in time with split coupling in channels."""
+    latent_channels: int = 50
+    """Latent numbers per position."""
+    num_flows: int = 5
+    """Layers of the prior."""
+    width: int = 500
+    """Channels of the LSTMs."""
+    num_layers: int = 2
+    """Layers of the LSTMs."""
+    dropout: float = 0.2
+    """Dropout on the LSTMs' input."""
+    channel_width: int = 100
+    """Hidden units of the network inside a position."""
+    kl_flat: float = 2.0
+    """Passes over the data with a KL weight of 1e-5 (appendix B.4)."""
+    kl_rise: float = 4.0
+    """Passes over which it then rises linearly to 1."""
+    kl_by_budget: bool = False
+    """Whether those two are parts of the budget instead."""
+
+
+@dataclass(frozen=True)
+class CategoricalNfConfig:
+    """Categorical normalizing flows (Lippe and Gavves 2020), on the density model of the autoregressive argmax flow."""
+
+    kind: Literal["categorical-nf"] = "categorical-nf"
+    latent_channels: int = 5
+    """Latent numbers per position."""
+    net: Annotated[Literal["lstm", "transformer"], tyro.conf.arg(aliases=("--net",))] = "lstm"
+    """What reads the sequence."""
+    width: int = 2048
+    """Channels of the network."""
+    num_layers: int = 2
+    """Layers of the network."""
+    num_heads: int = 8
+    """Attention heads, where the network is a Transformer."""
+    conv: int = 0
+    """Width of a depthwise convolution beside attention; 0 for none."""
+    dropout: float = 0.0
+    """Dropout on the network's input."""
+    num_mixtures: int = 27
+    """Logistic components of each elementwise map."""
+    channel_width: int = 64
+    """Hidden units per channel of the network inside a position."""
+
+
+@dataclass(frozen=True)
 class MapMultinomialConfig(DiffusionConfig):
     """Multinomial diffusion over maps with a time-conditioned U-Net."""
 
@@ -176,7 +278,17 @@ class MapVaeConfig(MapDensityConfig):
     """Convolutions of the decoder."""
 
 
-ModelConfig = MultinomialConfig | ArgmaxFlowConfig | MapMultinomialConfig | MapFlowConfig | MapVaeConfig
+ModelConfig = (
+    MultinomialConfig
+    | ArgmaxFlowConfig
+    | ArmConfig
+    | DiscreteFlowConfig
+    | LatentConfig
+    | CategoricalNfConfig
+    | MapMultinomialConfig
+    | MapFlowConfig
+    | MapVaeConfig
+)
 
 
 def takes_maps(model: ModelConfig) -> bool:
@@ -270,6 +382,10 @@ class RunConfig:
 MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
     "multinomial": MultinomialConfig,
     "argmax-flow": ArgmaxFlowConfig,
+    "arm": ArmConfig,
+    "discrete-flow": DiscreteFlowConfig,
+    "latent-flow": LatentConfig,
+    "categorical-nf": CategoricalNfConfig,
     "map-multinomial": MapMultinomialConfig,
     "map-flow": MapFlowConfig,
     "map-vae": MapVaeConfig,

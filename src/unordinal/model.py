@@ -54,6 +54,9 @@ class CategoricalModel(nn.Module, ABC):
     def initialise(self, x: Tensor) -> None:
         """Set what starts from data by a first batch (B, *D); the training loop calls this once, before anything."""
 
+    def progressed(self, *, fraction: float, epoch: float) -> None:
+        """Told before each training step how much of the budget is used and how many passes over the data are done."""
+
     def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
         """The random numbers of a batch that the loop should know of, because `observe` learns from them."""
         return None

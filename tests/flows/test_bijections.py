@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unordinal.config import MapDensityConfig
 from unordinal.flows.actnorm import ActNorm
-from unordinal.flows.autoregressive import Autoregressive
+from unordinal.flows.autoregressive import Autoregressive, TimeCoupling
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Flow
@@ -21,6 +21,7 @@ from unordinal.flows.elementwise import (
     Elementwise,
     ElementwiseMap,
     LogisticMixture,
+    NonlinearSquared,
     RationalQuadraticSpline,
     Sigmoid,
     Softplus,
@@ -40,6 +41,7 @@ MAPS: dict[str, Callable[[], ElementwiseMap]] = {
     "affine": Affine,
     "mixture": lambda: LogisticMixture(4),
     "spline": lambda: RationalQuadraticSpline(5, bound=3.0),
+    "nonlinear squared": NonlinearSquared,
 }
 
 
@@ -56,6 +58,12 @@ def coupling(name: str, cond_channels: int = 0) -> Bijection:
 
 def autoregressive(net: nn.Module, map_: ElementwiseMap) -> Bijection:
     return Autoregressive(net, ChannelNet(8, C, map_.num_parameters, width=4), map_, num_channels=C)
+
+
+def time_coupling(net: nn.Module) -> Bijection:
+    map_, fixed = NonlinearSquared(), split_of(C)
+    inner = Mlp(fixed + 8, (C - fixed) * map_.num_parameters, width=8)
+    return TimeCoupling(net, Coupling(inner, map_, num_channels=C))
 
 
 def sequence_coupling(net: nn.Module, map_: ElementwiseMap) -> Bijection:
@@ -88,6 +96,10 @@ SEQUENCES: dict[str, Callable[[], Bijection]] = {
     ),
     "autoregressive affine": lambda: autoregressive(CausalLSTM(C, width=8), Affine()),
     "autoregressive spline": lambda: autoregressive(CausalLSTM(C, width=8), RationalQuadraticSpline(4)),
+    "coupling in time": lambda: time_coupling(CausalLSTM(C, width=8)),
+    "inverse coupling in time": lambda: Inverse(
+        time_coupling(CausalTransformer(C, width=8, num_blocks=1, num_heads=2))
+    ),
     "coupling bilstm": lambda: sequence_coupling(BiLSTM(2, 9, width=4, num_layers=2), LogisticMixture(3)),
     "coupling transformer": lambda: sequence_coupling(
         SequenceTransformer(2, 9, width=8, num_blocks=1, num_heads=2, conv=3), LogisticMixture(3)
@@ -260,6 +272,23 @@ def test_actnorm_standardises_its_first_batch_and_only_that() -> None:
     norm = ActNorm(2).train()
     norm(torch.ones(4, 3, 2))
     assert bool(torch.isfinite(norm.log_scale).all())
+
+
+def test_nonlinear_squared_far_out_in_float32() -> None:
+    """Values and gradients stay numbers, and round trips close, as far as float32 goes."""
+    map_ = NonlinearSquared()
+    size = torch.logspace(-3, 8, 200)
+    z = torch.cat([-size, size]).requires_grad_()
+    for k in (-5.0, 0.0, 5.0):  # of both signs, as steep as it gets
+        for scale in (-9.0, 0.0, 9.0):
+            parameters = torch.tensor([0.1, -scale, k, scale, 0.3]).expand(len(z), 5).clone().requires_grad_()
+            v, log_slope = map_.inverse(z, parameters)
+            back, log_slope_back = map_.forward(v, parameters)
+            assert bool(torch.isfinite(v).all())
+            assert float(((back - z).abs() / (1 + z.abs())).detach().max()) < 1e-4
+            torch.testing.assert_close(log_slope, -log_slope_back)
+            found = torch.autograd.grad((v / (1 + v.detach().abs())).sum() + log_slope.sum(), [z, parameters])
+            assert all(bool(torch.isfinite(g).all()) for g in found)
 
 
 def test_squeeze_gathers_blocks_row_by_row() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
+from unordinal.flows.coupling import Coupling
 from unordinal.flows.elementwise import ElementwiseMap
 from unordinal.numerics import sum_except_batch
 
@@ -22,6 +23,34 @@ class CausalNet(Protocol):
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
         """Features (B, W) of the next position, given the one before it (B, C), None at the first; and the state."""
+
+
+class TimeCoupling(Bijection):
+    """At every position a coupling of its channels, set by all earlier positions.
+
+    `net` is a CausalNet whose features are the condition of `coupling`. `forward` is one pass; `inverse` one step per
+    position, all channels at once. Wrapped in `Inverse` it is inverse autoregressive in time: one pass to sample.
+    """
+
+    def __init__(self, net: nn.Module, coupling: Coupling):
+        super().__init__()
+        self.net, self.coupling = net, coupling
+
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        out: tuple[Tensor, Tensor] = self.coupling(v, self.net(v, cond))
+        return out
+
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        net: Any = self.net
+        state, before = net.init_state(len(z)), None
+        positions, total = [], z.new_zeros(len(z))
+        for place in range(z.shape[1]):
+            features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
+            v, log_det = self.coupling.inverse(z[:, place : place + 1], features.unsqueeze(1))
+            before = v.squeeze(1)
+            positions.append(before)
+            total = total + log_det
+        return torch.stack(positions, dim=1), total
 
 
 class Autoregressive(Bijection):

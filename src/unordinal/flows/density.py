@@ -166,6 +166,46 @@ class ConditionalNormal(Density):
         return mean + log_scale.exp() * noise, sum_except_batch(-0.5 * (noise.square() + LOG_TWO_PI) - log_scale)
 
 
+class ConditionalLogistic(Density):
+    """Independent logistics whose mean and log-scale a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C)."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.net = net
+
+    def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
+        if cond is None:
+            raise ValueError("a conditional logistic needs its condition")
+        mean, log_scale = self.net(cond).chunk(2, dim=-1)
+        return mean, log_scale
+
+    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
+        mean, log_scale = self.parameters_of(cond)
+        return sum_except_batch(logistic_log_density(v, mean, log_scale))
+
+    def sample(
+        self,
+        num: int,
+        cond: Tensor | None = None,
+        *,
+        event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition has it)
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        mean, log_scale = self.parameters_of(cond)
+        if len(mean) != num:
+            raise ValueError(f"asked for {num} draws given {len(mean)} conditions")
+        tiny = torch.finfo(mean.dtype).tiny
+        first, second = (torch.empty_like(mean).exponential_(generator=generator).clamp(min=tiny) for _ in range(2))
+        v = mean + log_scale.exp() * (first.log() - second.log())
+        return v, sum_except_batch(logistic_log_density(v, mean, log_scale))
+
+
+def logistic_log_density(v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
+    """Log-density of logistics, elementwise."""
+    z = (v - mean) * torch.exp(-log_scale)
+    return logsigmoid(z) + logsigmoid(-z) - log_scale
+
+
 def normal_log_prob(v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
     """Log-density of independent normals: (B, *D, C) -> (B,)."""
     z = (v - mean) * torch.exp(-log_scale)

@@ -99,6 +99,59 @@ class LogisticMixture(ElementwiseMap):
         return torch.cat([torch.zeros(m), means, torch.zeros(m)])
 
 
+class NonlinearSquared(ElementwiseMap):
+    """z = a + b v + c / (1 + (d v + g)^2), |c| small enough to stay increasing (Ziegler and Rush 2019).
+
+    Parameters: a, log b, raw c, log d, g; logarithms are bent to stay within 3.
+    """
+
+    num_parameters = 5
+    LARGEST_LOG_SCALE = 3.0
+    STEEPEST = 0.95 * 8 * math.sqrt(3) / 9  # of c d / b, below which the slope stays above 0
+
+    def parts(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """a, log b, k = c d / b, d, g."""
+        a, raw_b, raw_c, raw_d, g = parameters.unbind(-1)
+        log_b, log_d = (bent(raw, self.LARGEST_LOG_SCALE) for raw in (raw_b, raw_d))
+        return a, log_b, self.STEEPEST * torch.tanh(raw_c), torch.exp(log_d), g
+
+    def forward(self, v: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        a, log_b, k, d, g = self.parts(parameters)
+        y = d * v + g
+        below = 1 + y.square()
+        z = a + torch.exp(log_b) * (v + k / (d * below))
+        return z, log_b + torch.log1p(-2 * k * y / below.square())
+
+    def inverse(self, z: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        a, log_b, k, d, g = self.parts(parameters)
+        t = (z - a) * torch.exp(-log_b) * d + g  # y + k / (1 + y^2) = t, a cubic with one real root
+        with torch.no_grad():
+            y = self.root(t, k)
+        # one more Newton step, which changes nothing but carries the derivatives of the implicit function
+        below = 1 + y.square()
+        y = y - (y + k / below - t) / (1 - 2 * k.detach() * y / below.square())
+        v = (y - g) / d
+        return v, -self.forward(v, parameters)[1]
+
+    FAR = 100.0  # where k / (1 + y^2) is so small that Newton from y = t needs no cubic, which float32 would spoil
+
+    def root(self, t: Tensor, k: Tensor) -> Tensor:
+        """The y with y + k / (1 + y^2) = t."""
+        near = t.clamp(-self.FAR, self.FAR)
+        p, q = 1 - near.square() / 3, k - 2 * near / 3 - 2 * near**3 / 27
+        root = torch.sqrt((q.square() / 4 + p**3 / 27).clamp(min=0))
+        far = -q / 2 - torch.copysign(root, q)  # the cube root that does not cancel; the other is -p / 3 over it
+        cube = torch.copysign(far.abs().clamp(min=torch.finfo(t.dtype).tiny) ** (1 / 3), far)
+        y = torch.where(t.abs() < self.FAR, near / 3 + cube - p / (3 * cube), t)
+        for _ in range(3):  # polish what was lost to cancellation
+            below = 1 + y.square()
+            y = y - (y + k / below - t) / (1 - 2 * k * y / below.square())
+        return y
+
+    def start(self) -> Tensor:
+        return torch.zeros(5)
+
+
 class RationalQuadraticSpline(ElementwiseMap):
     """Monotone rational-quadratic spline on [-bound, bound], the identity outside (Durkan et al. 2019).
 

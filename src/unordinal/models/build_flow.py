@@ -1,6 +1,7 @@
 """An argmax flow over sequences from its part of a run's configuration."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from torch import nn
 
@@ -14,6 +15,7 @@ from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLo
 from unordinal.flows.elementwise import Affine, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.build_nets import NETS, NetConfig, causal_net, sequence_net
 from unordinal.models.build_surjection import (
     SURJECTIONS,
     InverseParts,
@@ -25,8 +27,15 @@ from unordinal.models.build_surjection import (
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import ClassContext, Mlp
 from unordinal.nets.linear import zero_linear
-from unordinal.nets.recurrent import BiLSTM, CausalLSTM
-from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
+
+
+class MixtureConfig(NetConfig, Protocol):
+    """The settings of an autoregressive mixture density."""
+
+    @property
+    def num_mixtures(self) -> int: ...
+    @property
+    def channel_width(self) -> int: ...
 
 
 def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:
@@ -87,22 +96,16 @@ def front(config: ArgmaxFlowConfig, num_channels: int) -> list[Bijection]:
 
 def autoregressive(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:
     """One autoregressive layer of logistic mixtures: p(v) is a product of mixtures of logistics."""
+    return mixture_density(config, length, num_channels, front(config, num_channels))
+
+
+def mixture_density(config: MixtureConfig, length: int, num_channels: int, layers: list[Bijection]) -> Density:
+    """Some layers, then one autoregressive layer of logistic mixtures over a standard logistic."""
     map_ = LogisticMixture(config.num_mixtures)
-    net: nn.Module
-    if config.net == "lstm":
-        net = CausalLSTM(num_channels, width=config.width, num_layers=config.num_layers, dropout=config.dropout)
-    else:
-        net = CausalTransformer(
-            num_channels,
-            width=config.width,
-            num_blocks=config.num_layers,
-            num_heads=config.num_heads,
-            conv=config.conv,
-            dropout=config.dropout,
-        )
+    net = causal_net(config, num_channels)  # first, since it complains about sizes that cannot be
     head = ChannelNet(config.width, num_channels, map_.num_parameters, width=config.channel_width)
-    layers = [*front(config, num_channels), Autoregressive(net, head, map_, num_channels=num_channels)]
-    return Flow(Chain(layers), StandardLogistic((length, num_channels)))
+    last = Autoregressive(net, head, map_, num_channels=num_channels)
+    return Flow(Chain([*layers, last]), StandardLogistic((length, num_channels)))
 
 
 def coupling(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:
@@ -111,25 +114,11 @@ def coupling(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Densit
     fixed = split_of(num_channels)
     layers = front(config, num_channels)
     for _ in range(config.num_flows):
-        out = (num_channels - fixed) * map_.num_parameters
-        net: nn.Module
-        if config.net == "lstm":
-            net = BiLSTM(fixed, out, width=config.width, num_layers=config.num_layers, dropout=config.dropout)
-        else:
-            net = SequenceTransformer(
-                fixed,
-                out,
-                width=config.width,
-                num_blocks=config.num_layers,
-                num_heads=config.num_heads,
-                conv=config.conv,
-                dropout=config.dropout,
-            )
+        net = sequence_net(config, fixed, (num_channels - fixed) * map_.num_parameters)
         layers += [InvertibleLinear(num_channels), Coupling(net, map_, num_channels=num_channels)]
     return Flow(Chain(layers), StandardNormal((length, num_channels)))
 
 
-NETS = ("lstm", "transformer")
 DENSITIES: dict[str, Callable[[ArgmaxFlowConfig, int, int], Density]] = {
     "ar": autoregressive,
     "coupling": coupling,

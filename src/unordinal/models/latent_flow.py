@@ -1,5 +1,6 @@
 """Latent variables with flows: a VAE whose prior and posterior are flows and whose decoder is categorical."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,6 +10,31 @@ from unordinal.flows.density import Density
 from unordinal.models.importance import ImportanceModel, start_actnorm
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.progress import Advance
+
+
+@dataclass(frozen=True)
+class KlWarmup:
+    """How much the KL counts in training: `lowest` for a while, then linearly up to 1.
+
+    `flat` and `rise` are in passes over the data (appendix B.4: 2 and 4), or with `by_budget` in parts of the budget.
+    """
+
+    flat: float
+    rise: float
+    lowest: float = 1e-5
+    by_budget: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.flat, self.rise) < 0:
+            raise ValueError(f"kl_flat and kl_rise must be at least 0, got {self.flat:g} and {self.rise:g}")
+
+    def weight(self, *, fraction: float, epoch: float) -> float:
+        """
+        >>> [KlWarmup(2, 4).weight(fraction=0.0, epoch=e) for e in (0, 2, 4, 6)]
+        [1e-05, 1e-05, 0.5, 1.0]
+        """
+        at = fraction if self.by_budget else epoch
+        return min(1.0, max(self.lowest, (at - self.flat) / self.rise if self.rise else float(at >= self.flat)))
 
 
 class LatentFlow(ImportanceModel):
@@ -35,17 +61,34 @@ class LatentFlow(ImportanceModel):
         num_classes: int,
         num_channels: int,
         event_shape: tuple[int, ...],
+        warmup: KlWarmup | None = None,
     ):
         super().__init__(num_classes, event_shape)
         self.num_channels = num_channels
+        self.warmup = warmup
+        self.kl_weight = 1.0
         self.prior, self.posterior, self.context, self.decoder = prior, posterior, context, decoder
 
     def log_weight(self, x: Tensor) -> Tensor:
         """log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
+        log_likelihood, minus_kl = self.terms(x)
+        return log_likelihood + minus_kl
+
+    def terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(x | z) and log p(z) - log q(z | x) for one z ~ q(z | x) per example, two (B,)."""
         self.check_classes(x)
         z, log_q = self.encoded(x)
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
-        return sum_except_batch(log_p) + self.prior.log_prob(z) - log_q
+        return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
+
+    def progressed(self, *, fraction: float, epoch: float) -> None:
+        if self.warmup is not None:
+            self.kl_weight = self.warmup.weight(fraction=fraction, epoch=epoch)
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """Minus the bound, its KL weighted less at the beginning where `warmup` says so."""
+        log_likelihood, minus_kl = self.terms(x)
+        return -(log_likelihood + self.kl_weight * minus_kl)
 
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:

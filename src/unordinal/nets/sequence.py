@@ -16,8 +16,11 @@ from unordinal.nets.transformer import Attention, DepthwiseConv
 class PlainBlock(nn.Module):
     """Attention (with a depthwise convolution beside it, if asked) and an MLP, each after a LayerNorm."""
 
-    def __init__(self, width: int, *, num_heads: int, conv: int, num_blocks: int, is_causal: bool):
+    def __init__(
+        self, width: int, *, num_heads: int, conv: int, num_blocks: int, is_causal: bool, dropout: float = 0.0
+    ):
         super().__init__()
+        self.dropout = nn.Dropout(dropout)  # of what the branches add, never of what passes beside them
         self.attention = Attention(width, global_heads=num_heads, is_causal=is_causal)
         self.conv = DepthwiseConv(width, conv, is_causal=is_causal) if conv else None
         self.up = nn.Linear(width, 4 * width)
@@ -29,10 +32,17 @@ class PlainBlock(nn.Module):
     def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         n = F.layer_norm(h, h.shape[-1:])
         mixed = self.attention(n, cos, sin)
-        return self.mlp(h + (mixed if self.conv is None else mixed + self.conv(n)))
+        return self.mlp(h + self.dropout(mixed if self.conv is None else mixed + self.conv(n)))
+
+    def after(self, seen: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """The last `num` of `seen` (B, M + num, C), each from itself and what came before it: (B, num, C)."""
+        n = F.layer_norm(seen, seen.shape[-1:])
+        mixed = self.attention.after(n, num, cos, sin)
+        mixed = mixed if self.conv is None else mixed + self.conv(n)[:, -num:]
+        return self.mlp(seen[:, -num:] + self.dropout(mixed))
 
     def mlp(self, h: Tensor) -> Tensor:
-        return h + self.down(F.relu(self.up(F.layer_norm(h, h.shape[-1:]))).square())
+        return h + self.dropout(self.down(F.relu(self.up(F.layer_norm(h, h.shape[-1:]))).square()))
 
     def step(self, h: Tensor, cos: Tensor, sin: Tensor, cache: tuple[Any, Any]) -> tuple[Tensor, tuple[Any, Any]]:
         n = F.layer_norm(h, h.shape[-1:])
@@ -56,8 +66,11 @@ def check_sizes(width: int, num_blocks: int, num_heads: int, conv: int, dropout:
         raise ValueError(f"dropout must be at least 0 and below 1, got {dropout:g}")
 
 
-def blocks_of(width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool) -> nn.ModuleList:
+def blocks_of(
+    width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool, dropout: float = 0.0
+) -> nn.ModuleList:
     settings: Any = {"num_heads": num_heads, "conv": conv, "num_blocks": num_blocks, "is_causal": is_causal}
+    settings["dropout"] = dropout
     return nn.ModuleList(PlainBlock(width, **settings) for _ in range(num_blocks))
 
 

@@ -46,6 +46,14 @@ class Attention(nn.Module):
                 heads = torch.cat([F.scaled_dot_product_attention(q[:, :cut], k[:, :cut], v[:, :cut]), local], dim=1)
         return self.out(heads.transpose(1, 2).flatten(2))
 
+    def after(self, h: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """Causal attention of the last `num` positions only: (B, M + num, C) -> (B, num, C)."""
+        q, k, v = self.projected(h, cos, sin)
+        place = torch.arange(h.shape[1], device=h.device)
+        is_before = place <= place[-num:].unsqueeze(1)  # (num, M + num)
+        heads = F.scaled_dot_product_attention(q[:, :, -num:], k, v, attn_mask=is_before)
+        return self.out(heads.transpose(1, 2).flatten(2))
+
     def step(
         self, h: Tensor, cos: Tensor, sin: Tensor, cache: tuple[Tensor, Tensor] | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from unordinal.config import RunConfig, Size
 from unordinal.presets.flows import FLOW_PRESETS, toy_eight_gaussians
 from unordinal.presets.maps import MAP_PRESETS
+from unordinal.presets.others import OTHER_PRESETS
 from unordinal.presets.text import enwik8_multinomial, text8_multinomial
 
 PRESETS: dict[str, Callable[[Size], RunConfig]] = {
@@ -13,6 +14,7 @@ PRESETS: dict[str, Callable[[Size], RunConfig]] = {
     "enwik8/multinomial": enwik8_multinomial,
     **FLOW_PRESETS,
     "toy/eight-gaussians": toy_eight_gaussians,
+    **OTHER_PRESETS,
     **MAP_PRESETS,
 }
 SIZES: tuple[Size, ...] = ("tiny", "small", "paper")

@@ -1,0 +1,152 @@
+"""Autoregressive models of classes: exact likelihoods, one class after another."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unordinal.model import CategoricalModel
+from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.progress import Advance
+
+
+class AutoregressiveModel(CategoricalModel):
+    """log P(x) = sum of log p(x_i | x_<i), with any causal network over classes (nets/classes.py).
+
+    With `auxiliary` the training loss has the terms of Al-Rfou et al. (2019): every layer predicts as well, layer l of
+    n until l / 2n of the budget is spent, and a second head predicts the class after the next at half the weight.
+
+    >>> model = AutoregressiveModel(ClassTransformer(4, width=8, num_blocks=1, num_heads=1), event_shape=(5,))
+    >>> model.sample(3).shape
+    torch.Size([3, 5])
+    """
+
+    def __init__(self, net: ClassTransformer, *, event_shape: tuple[int, ...], auxiliary: bool = False):
+        super().__init__(net.num_classes, event_shape, is_exact=True)
+        self.net = net
+        self.fraction = 0.0
+        self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
+
+    def progressed(self, *, fraction: float, epoch: float) -> None:  # noqa: ARG002
+        self.fraction = fraction
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The exact log-probability: (B, L) -> (B,) nats."""
+        self.check_classes(x)
+        x = x.long()
+        return log_likelihood(self.net(x), x)
+
+    def elbo(self, x: Tensor) -> Tensor:
+        """`log_prob`, without dropout; there is no gap."""
+        was_training = self.training
+        self.eval()
+        try:
+            return self.log_prob(x)
+        finally:
+            self.train(was_training)
+
+    def log_weight(self, x: Tensor) -> Tensor:
+        return self.elbo(x)
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        if self.second is None:
+            return -self.log_prob(x)
+        self.check_classes(x)
+        x = x.long()
+        features = self.net.features(x)  # not through `forward`: --compile leaves this loss as it is
+        num = len(features)
+        loss = torch.zeros(len(x), device=x.device)
+        for layer, h in enumerate(features, start=1):
+            if layer == num or self.fraction < layer / (2 * num):
+                loss = loss - log_likelihood(self.net.out(h), x)
+                if x.shape[1] > 1:
+                    loss = loss - 0.5 * log_likelihood(self.second(h[:, :-1]), x[:, 1:])
+        return loss
+
+    @torch.no_grad()
+    def sample(
+        self,
+        num_samples: int,
+        *,
+        generator: torch.Generator | None = None,
+        event_shape: tuple[int, ...] | None = None,
+        temperature: float = 1.0,
+        prompt: Tensor | None = None,
+        advance: Advance | None = None,
+        **settings: Any,
+    ) -> Tensor:
+        """Draw one class after another, from a cache: (N, L). `prompt` (P,) comes first in every sample.
+
+        `temperature` divides the logits; 0 takes the likeliest class.
+        """
+        if settings:
+            raise ValueError(
+                f"an autoregressive model is sampled one class after another: it has no {', '.join(settings)}"
+            )
+        if num_samples < 1:
+            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+        if not 0 <= temperature < math.inf:
+            raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
+        shape = self.event_shape if event_shape is None else torch.Size(event_shape)
+        if len(shape) != 1 or shape[0] < 1:
+            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
+        given = [] if prompt is None else self.checked_prompt(prompt, shape[0])
+        was_training = self.training
+        self.eval()
+        try:
+            state, last, drawn = self.net.init_state(num_samples), None, []
+            device = self.net.out.weight.device
+            for place in range(shape[0]):
+                logits, state = self.net.step(last, state)
+                if place < len(given):
+                    last = torch.full((num_samples,), given[place], device=device)
+                elif temperature < torch.finfo(logits.dtype).tiny:
+                    last = logits.argmax(dim=-1)
+                else:
+                    last = draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
+                drawn.append(last)
+                if advance is not None:
+                    advance(num_samples)
+        finally:
+            self.train(was_training)
+        return torch.stack(drawn, dim=1)
+
+    def checked_prompt(self, prompt: Tensor, length: int) -> list[int]:
+        """The classes a sample of so many is to begin with."""
+        if prompt.dim() != 1:
+            raise ValueError(f"a prompt is one row of classes, (P,); got shape {tuple(prompt.shape)}")
+        given = [int(value) for value in prompt]
+        if len(given) > length:
+            raise ValueError(f"the prompt has {len(given)} symbols, more than the {length} of a sample")
+        for value in given:
+            if not 0 <= value < self.num_classes:
+                raise ValueError(f"the prompt has class {value}, but num_classes={self.num_classes}")
+        return given
+
+    @torch.no_grad()
+    def log_prob_in_order(self, chunks: Tensor, past: Any = None) -> tuple[Tensor, Any]:
+        """Exact log-probabilities of consecutive chunks (N, L) of one text, each given a memory of those before.
+
+        Only where the network has a memory; `past` goes on from an earlier call.
+        """
+        if not isinstance(self.net, SegmentTransformer):
+            raise ValueError("only a network with a memory of segments scores chunks in order")
+        self.check_classes(chunks)
+        was_training = self.training
+        self.eval()
+        found = []
+        try:
+            for chunk in chunks.long():
+                h, past = self.net.normed(chunk.unsqueeze(0), past)
+                found.append(log_likelihood(self.net.out(h), chunk.unsqueeze(0)))
+        finally:
+            self.train(was_training)
+        return torch.cat(found), past
+
+
+def log_likelihood(logits: Tensor, x: Tensor) -> Tensor:
+    """(B, L, K) logits and (B, L) classes -> (B,) nats."""
+    return -sum_except_batch(F.cross_entropy(logits.flatten(0, 1), x.flatten(), reduction="none").view(x.shape))

@@ -1,0 +1,58 @@
+"""Categorical normalizing flows (Lippe and Gavves 2020): classes as overlapping logistics, decoded by Bayes' rule."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from unordinal.flows.density import ConditionalLogistic, logistic_log_density
+
+
+class OneHot(nn.Module):
+    """Classes as one-hots: (B, *D) -> (B, *D, K)."""
+
+    like: Tensor
+
+    def __init__(self, num_classes: int):
+        super().__init__()
+        self.num_classes = num_classes
+        self.register_buffer("like", torch.empty(0), persistent=False)  # carries the dtype
+
+    def forward(self, x: Tensor) -> Tensor:
+        return one_hot(x, self.num_classes).to(self.like.dtype)
+
+
+class ClassLogistics(nn.Module):
+    """Mean and log-scale of each class's logistic, from its one-hot: (B, *D, K) -> (B, *D, 2 C)."""
+
+    SPREAD = 2.0  # of the first means
+
+    def __init__(self, num_classes: int, num_channels: int):
+        super().__init__()
+        self.mean = nn.Parameter(self.SPREAD * torch.randn(num_classes, num_channels))
+        self.log_scale = nn.Parameter(torch.full((num_classes, num_channels), -1.0))
+
+    def forward(self, classes: Tensor) -> Tensor:
+        return classes @ torch.cat([self.mean, self.log_scale], dim=-1)
+
+
+class BayesDecoder(nn.Module):
+    """log p(x | v) up to a constant: log p(x) + log q(v | x), for the encoder's own q: (B, *D, C) -> (B, *D, K).
+
+    Position by position: what positions know of each other is the prior's matter.
+    """
+
+    def __init__(self, logistics: ClassLogistics):
+        super().__init__()
+        self.shared = (logistics,)  # the posterior owns these weights; in a tuple they are not registered twice
+        self.log_prior = nn.Parameter(torch.zeros(len(logistics.mean)))
+
+    def forward(self, v: Tensor) -> Tensor:
+        (logistics,) = self.shared
+        log_q = logistic_log_density(v.unsqueeze(-2), logistics.mean, logistics.log_scale)  # (.., K, C)
+        return torch.log_softmax(self.log_prior, dim=-1) + log_q.sum(dim=-1)
+
+
+def encoding(num_classes: int, num_channels: int) -> tuple[OneHot, ConditionalLogistic, BayesDecoder]:
+    """Context, posterior and decoder of a `LatentFlow` that is a categorical normalizing flow."""
+    logistics = ClassLogistics(num_classes, num_channels)
+    return OneHot(num_classes), ConditionalLogistic(logistics), BayesDecoder(logistics)

@@ -1,0 +1,163 @@
+"""Presets for the systems the paper compares with: tab:performance_text, appendices B.4, C and D.
+
+Size paper has the depth and width of the systems' own papers: the 64 layers of Al-Rfou et al. (2019), the 24 of
+Transformer-XL for text8, appendix B.4 for latent flows, the argmax flow's density for categorical normalizing flows;
+sequences are those of this paper's comparison (256, 320), positions rotary and optimisers ours (docs/equations.md).
+tiny and small are ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from unordinal.config import (
+    ArmConfig,
+    CategoricalNfConfig,
+    DataConfig,
+    DiscreteFlowConfig,
+    LatentConfig,
+    ModelConfig,
+    OptimConfig,
+    RunConfig,
+    Size,
+    TrainConfig,
+)
+from unordinal.presets.flows import ENWIK8, QUICK_OPTIM, TEXT8
+from unordinal.presets.text import QUICK_OPTIM as QUICK_MATRICES
+
+Sized = tuple[ModelConfig, TrainConfig, OptimConfig]
+
+
+def minutes(size: Size) -> float:
+    return 2 if size == "tiny" else 60
+
+
+def arm(size: Size) -> Sized:
+    """Autoregressive Transformer over classes, exact likelihood."""
+    if size == "paper":
+        model = ArmConfig(width=512, num_blocks=64, num_heads=2, dropout=0.55, auxiliary=True)
+        return model, TrainConfig(epochs=100, batch_size=16, lr=1e-4), OptimConfig(optimizer="adam")
+    if size == "tiny":
+        model = ArmConfig(width=128, num_blocks=3, num_heads=4, conv=5)
+    else:
+        model = ArmConfig(width=384, num_blocks=6, num_heads=6, conv=5)
+    return model, TrainConfig(minutes=minutes(size), batch_size=16, lr=2e-3), QUICK_MATRICES
+
+
+def arm_xl(size: Size) -> Sized:
+    """Transformer-XL: segments with a memory, exact likelihood."""
+    model, train, optim = arm(size)  # how long segments are follows from the data
+    assert isinstance(model, ArmConfig)
+    if size == "paper":
+        model = ArmConfig(width=1024, num_blocks=24, num_heads=8, dropout=0.15, segment=1, memory=1)
+        return (
+            model,
+            TrainConfig(epochs=100, batch_size=64, lr=2.5e-4),
+            OptimConfig(optimizer="adam", decay_to_zero=True),
+        )
+    return replace(model, segment=1, memory=1), train, optim
+
+
+def discrete_flow(size: Size) -> Sized:
+    """Discrete flow, autoregressive, location modulo K, straight-through gradients."""
+    if size == "paper":
+        model = DiscreteFlowConfig(width=512, num_layers=8, num_heads=8)
+        return (
+            model,
+            TrainConfig(epochs=40, batch_size=64, lr=1e-3),
+            OptimConfig(optimizer="adam", decay_per_epoch=0.995),
+        )
+    if size == "tiny":
+        model = DiscreteFlowConfig(width=128, num_layers=3, num_heads=4, conv=5)
+    else:
+        model = DiscreteFlowConfig(width=384, num_layers=6, num_heads=6, conv=5)
+    return model, TrainConfig(minutes=minutes(size), batch_size=16, lr=1e-3), QUICK_OPTIM
+
+
+def latent(model: LatentConfig, size: Size) -> Sized:
+    if size == "paper":
+        return model, TrainConfig(epochs=30, batch_size=32, lr=1e-3), OptimConfig(optimizer="adam", clip=5.0, ema=0.0)
+    tiny = size == "tiny"
+    model = replace(
+        model,
+        latent_channels=8 if tiny else 24,
+        num_flows=2 if tiny else 4,
+        width=96 if tiny else 256,
+        num_layers=1,
+        channel_width=24 if tiny else 48,
+        dropout=0.0,
+        kl_flat=2 / 30,
+        kl_rise=4 / 30,
+        kl_by_budget=True,  # the same parts of the training as 2 and 4 of 30 epochs
+    )
+    return (
+        model,
+        TrainConfig(minutes=minutes(size), batch_size=8 if tiny else 16, lr=4e-3 if tiny else 2e-3),
+        QUICK_OPTIM,
+    )
+
+
+def latent_af_af(size: Size) -> Sized:
+    """Latent flow AF/AF, autoregressive in time and in channels."""
+    return latent(LatentConfig(flow="af-af"), size)
+
+
+def latent_iaf_scf(size: Size) -> Sized:
+    """Latent flow IAF/SCF, inverse autoregressive in time, split coupling in channels."""
+    return latent(LatentConfig(flow="iaf-scf"), size)
+
+
+def categorical_nf(size: Size) -> Sized:
+    """Categorical normalizing flow on the density model of argmax-ar."""
+    if size == "paper":
+        model = CategoricalNfConfig(width=2048, num_layers=2, num_mixtures=27, channel_width=128, dropout=0.25)
+        train = TrainConfig(epochs=40, batch_size=64, lr=1e-3)
+        return model, train, OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
+    tiny = size == "tiny"
+    width, layers = (256, 1) if tiny else (768, 2)
+    model = CategoricalNfConfig(
+        width=width, num_layers=layers, num_heads=4, num_mixtures=8, channel_width=32 if tiny else 64
+    )
+    return (
+        model,
+        TrainConfig(minutes=minutes(size), batch_size=4 if tiny else 16, lr=8e-3 if tiny else 2e-3),
+        QUICK_OPTIM,
+    )
+
+
+SYSTEMS: dict[str, Callable[[Size], Sized]] = {
+    "arm": arm,
+    "arm-xl": arm_xl,
+    "discrete-flow": discrete_flow,
+    "latent-af-af": latent_af_af,
+    "latent-iaf-scf": latent_iaf_scf,
+    "categorical-nf": categorical_nf,
+}
+
+
+def other_preset(data: DataConfig, system: str) -> Callable[[Size], RunConfig]:
+    """A function from a size to a configuration, described as `presets` shows it."""
+    settings = SYSTEMS[system]
+
+    def make(size: Size) -> RunConfig:
+        model, train, optim = settings(size)
+        if isinstance(model, ArmConfig) and model.segment:  # a crop is four segments, the last of which sees the others
+            assert data.length
+            model = replace(model, segment=data.length // 4, memory=data.length - data.length // 4)
+        return RunConfig(f"{data.name}/{system}", size, data, model, train, optim)
+
+    make.__doc__ = f"{(settings.__doc__ or '').rstrip('.')} ({data.name})."
+    return make
+
+
+def toy_discrete_flow(size: Size) -> RunConfig:
+    """Discrete flow on the quantised eight Gaussians of appendix C, one autoregressive layer and one backwards."""
+    width = {"tiny": 64, "small": 128, "paper": 256}[size]
+    model = DiscreteFlowConfig(net="lstm", width=width, num_layers=1, num_flows=2)
+    train = TrainConfig(minutes=60 if size == "small" else 5 if size == "paper" else 2, batch_size=256, lr=4e-3)
+    return RunConfig("toy/discrete-flow", size, DataConfig("eight-gaussians"), model, train, QUICK_OPTIM)
+
+
+OTHER_PRESETS: dict[str, Callable[[Size], RunConfig]] = {
+    **{f"{data.name}/{system}": other_preset(data, system) for data in (TEXT8, ENWIK8) for system in SYSTEMS},
+    "toy/discrete-flow": toy_discrete_flow,
+}

@@ -1,0 +1,161 @@
+"""Autoregressive models: exact probabilities by enumeration, samples, prompts, temperature, scoring in order."""
+
+from typing import Any
+
+import pytest
+import torch
+from contracts import all_events, chi_square_p_value, frequencies
+from torch import nn
+
+from unordinal.config import ArmConfig
+from unordinal.data.spec import DataSpec
+from unordinal.models import build_model
+from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.nets.classes import ClassTransformer
+
+K, L = 3, 4
+SMALL: dict[str, Any] = {"width": 8, "num_blocks": 2, "num_heads": 2, "conv": 3}
+CASES = {
+    "arm": ArmConfig(**SMALL),
+    "auxiliary": ArmConfig(auxiliary=True, **SMALL),
+    "xl": ArmConfig(segment=2, memory=2, **SMALL),
+    "xl, all remembered": ArmConfig(segment=1, memory=4, **SMALL),
+}
+
+
+def made(name: str, *, length: int = L) -> AutoregressiveModel:
+    torch.manual_seed(0)
+    model = build_model(CASES[name], DataSpec("tiny", K, (length,)))
+    for parameter in model.parameters():
+        parameter.data += 0.5 * torch.randn_like(parameter)
+    assert isinstance(model, AutoregressiveModel)
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", CASES)
+@torch.no_grad()
+def test_probabilities_sum_to_one_and_samples_follow_them(name: str) -> None:
+    model = made(name)
+    assert abs(float(model.log_prob(all_events(K, (L,))).exp().sum()) - 1) < 1e-4
+    model = model.double()
+    p = model.log_prob(all_events(K, (L,))).exp()
+    assert abs(float(p.sum()) - 1) < 1e-6
+    counts = frequencies(model, 20_000, seed=1)
+    assert chi_square_p_value(counts, p) > 1e-4
+    assert chi_square_p_value(counts, torch.roll(p, 1)) < 1e-4  # the test can fail
+
+
+@torch.no_grad()
+def test_the_bound_is_exact() -> None:
+    model, x = made("arm"), all_events(K, (L,))
+    assert model.is_exact
+    torch.testing.assert_close(model.elbo(x), model.log_prob(x))
+    torch.testing.assert_close(model.log_weight(x), model.log_prob(x))
+    torch.testing.assert_close(-model(x), model.log_prob(x))
+
+
+@torch.no_grad()
+def test_a_prompt_comes_first_and_the_rest_is_conditional() -> None:
+    model = made("arm").double()
+    x = model.sample(20_000, prompt=torch.tensor([2, 0]), generator=torch.Generator().manual_seed(0))
+    assert bool((x[:, :2] == torch.tensor([2, 0])).all())
+    rest = all_events(K, (2,))
+    joint = model.log_prob(torch.cat([torch.tensor([[2, 0]]).expand(len(rest), 2), rest], dim=1)).exp()
+    counts = torch.bincount(x[:, 2] * K + x[:, 3], minlength=K * K).double()
+    assert chi_square_p_value(counts, joint / joint.sum()) > 1e-4
+
+
+@torch.no_grad()
+def test_temperature() -> None:
+    model = made("arm").double()
+    first = model.sample(20_000, generator=torch.Generator().manual_seed(0), temperature=0.5)[:, 0]
+    logits = model.net(torch.zeros(1, L, dtype=torch.long))[0, 0]
+    expected = torch.softmax(logits / 0.5, -1)
+    assert chi_square_p_value(torch.bincount(first, minlength=K).double(), expected) > 1e-4
+    coldest = model.sample(2, temperature=0.0)
+    assert torch.equal(coldest[0], coldest[1])
+    assert torch.equal(model.sample(2, temperature=1e-300), coldest)
+    assert torch.equal(model.sample(2, temperature=1e-30), coldest)
+    assert int(coldest[0, 0]) == int(logits.argmax())
+
+
+def test_auxiliary_losses_follow_the_schedule() -> None:
+    model = made("auxiliary")
+    x = all_events(K, (L,))
+    with torch.no_grad():
+        features = model.net.features(x)
+        log_p = [torch.log_softmax(model.net.out(h), -1).gather(-1, x[..., None]).sum((1, 2)) for h in features]
+        assert model.second is not None
+        after = [
+            torch.log_softmax(model.second(h[:, :-1]), -1).gather(-1, x[:, 1:, None]).sum((1, 2)) for h in features
+        ]
+        model.progressed(fraction=0.0, epoch=0.0)
+        torch.testing.assert_close(-model(x), log_p[0] + log_p[1] + 0.5 * (after[0] + after[1]))
+        model.progressed(fraction=0.26, epoch=0.0)  # layer 1 of 2 stops at a quarter of the budget
+        torch.testing.assert_close(-model(x), log_p[1] + 0.5 * after[1])
+
+
+@torch.no_grad()
+def test_scoring_in_order_remembers_what_came_before() -> None:
+    torch.manual_seed(0)
+    model = build_model(ArmConfig(segment=4, memory=64, **SMALL), DataSpec("tiny", K, (8,)))
+    for parameter in model.parameters():
+        parameter.data += 0.5 * torch.randn_like(parameter)
+    assert isinstance(model, AutoregressiveModel)
+    model = model.double().eval()
+    text = torch.randint(K, (1, 32))
+    in_order, _ = model.log_prob_in_order(text.view(4, 8))
+    torch.testing.assert_close(in_order.sum(), model.log_prob(text)[0])  # one long sequence
+    alone = model.log_prob(text.view(4, 8))
+    torch.testing.assert_close(in_order[0], alone[0])
+    assert not torch.allclose(in_order[1:], alone[1:])
+    with pytest.raises(ValueError, match="only a network with a memory"):
+        made("arm").log_prob_in_order(text.view(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_samples": 0}, "num_samples must be at least 1"),
+        ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
+        ({"num_samples": 1, "temperature": -1.0}, "temperature must be a number of at least 0, got -1"),
+        ({"num_samples": 1, "prompt": torch.zeros(9, dtype=torch.long)}, "the prompt has 9 symbols, more than the 4"),
+        ({"num_samples": 1, "prompt": torch.tensor([7])}, "the prompt has class 7"),
+        ({"num_samples": 1, "prompt": torch.tensor([-3, 1])}, "the prompt has class -3"),
+        ({"num_samples": 1, "prompt": torch.tensor([[1]])}, r"one row of classes, \(P,\); got shape \(1, 1\)"),
+        ({"num_samples": 1, "steps": 3}, "it has no steps"),
+    ],
+)
+def test_impossible_samples_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made("arm").sample(**settings)
+
+
+def test_dropout_leaves_what_passes_beside_the_layers() -> None:
+    torch.manual_seed(0)
+    net = ClassTransformer(5, width=32, num_blocks=24, num_heads=2, dropout=0.5)
+    for block in net.blocks:
+        for parameter in block.parameters():
+            parameter.data += 0.02 * torch.randn_like(parameter)
+    x = torch.randint(5, (4, 16))
+    with torch.no_grad():
+        trained, scored = net.train().features(x)[-1], net.eval().features(x)[-1]
+    assert float(nn.functional.cosine_similarity(trained.flatten(), scored.flatten(), dim=0)) > 0.4
+    model = AutoregressiveModel(net, event_shape=(16,)).train()
+    torch.testing.assert_close(model.elbo(x), model.elbo(x))  # scoring has no dropout
+    assert model.training
+
+
+def test_training_finds_a_rule() -> None:
+    """A class that is the one before plus one: nothing to guess but the first."""
+    torch.manual_seed(0)
+    model = AutoregressiveModel(ClassTransformer(5, width=16, num_blocks=1, num_heads=2), event_shape=(8,))
+    x = (torch.arange(5).unsqueeze(1) + torch.arange(8)) % 5
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(150):
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    with torch.no_grad():
+        assert abs(float(model.bits_per_dim(x).mean()) - 2.32 / 8) < 0.05
