@@ -21,6 +21,19 @@ SMALL_MAPS = ["--size", "tiny", "--height", "8", "--width", "16", "--batch-size"
 SMALL_MAPS += ["--accumulate", "1"]
 
 
+SMALL_RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
+TEXT = ["--length", "16", "--model.width", "16"]
+SMALL_OTHERS = {
+    "/arm": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2"],
+    "/arm-xl": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2", "--model.segment", "4"],
+    "toy/discrete-flow": ["--model.width", "8"],
+    "/discrete-flow": [*TEXT, "--model.num-layers", "1", "--model.num-heads", "2"],
+    "/latent-af-af": [*TEXT, "--model.latent-channels", "2", "--model.num-flows", "1"],
+    "/latent-iaf-scf": [*TEXT, "--model.latent-channels", "2", "--model.num-flows", "1"],
+    "/categorical-nf": [*TEXT, "--model.latent-channels", "2", "--model.num-mixtures", "2"],
+}
+
+
 def small_flags(preset: str) -> list[str]:
     """Flags that make a preset's model a few weights large."""
     if preset == "cityscapes/multinomial":
@@ -29,6 +42,9 @@ def small_flags(preset: str) -> list[str]:
         return [*SMALL_MAPS, "--model.width", "8", "--model.num-flows", "1", "--model.noise-flows", "1"]
     if preset.endswith("multinomial"):
         return SMALL
+    for ending, flags in SMALL_OTHERS.items():
+        if preset.endswith(ending):
+            return [*SMALL_RUN, *flags]
     if preset.startswith("toy/"):
         return SMALL_FLOW
     length = "4" if preset.startswith("enwik8") else "16"  # 256 one-hot channels take their time

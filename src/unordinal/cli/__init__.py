@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
-from unordinal.cli import catalogue, demo, evaluate, sample, train
+from unordinal.cli import bench, catalogue, demo, evaluate, sample, train
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "demo": ("train, score and sample a small diffusion on text that every Python has: about four minutes", demo.main),
@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
         evaluate.main,
     ),
     "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
+    "bench": ("measure sampling times: unordinal bench sampling --size small", bench.main),
     "presets": ("list the presets and their sizes", catalogue.presets_main),
     "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),
 }

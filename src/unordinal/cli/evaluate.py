@@ -37,6 +37,8 @@ class EvaluateArgs:
     """Other data than the run's own: texts are encoded with its vocabulary, arrays and maps have its classes."""
     data_split: str | None = None
     """Split of --data; default the data set's own, or 0.9,0.05,0.05."""
+    in_order: bool = False
+    """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
     repeats: int | None = None
@@ -117,6 +119,8 @@ def check_arguments(args: EvaluateArgs) -> None:
     check_bound(args.bound, args.k)
     if args.repeats is not None and args.bound == "iwbo":
         raise ValueError(f"--repeats {args.repeats} is for the ELBO; with --bound iwbo give --k")
+    if args.in_order and (args.bound == "iwbo" or args.split == "exact"):
+        raise ValueError("--in-order is for exact likelihoods of a text; leave out --bound iwbo and --split exact")
     if args.num_examples is not None and args.split == "exact":
         raise ValueError(f"--split exact scores every x; leave out --num-examples {args.num_examples}")
     for path in (args.per_example, args.plot):
@@ -150,6 +154,7 @@ def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
         k=args.k,
         times=args.times,
         repeats=args.repeats or 1,
+        in_order=args.in_order,
         num_examples=args.num_examples,
         batch_size=args.batch_size,
         seed=args.seed,

@@ -29,6 +29,7 @@ EXAMPLE = """Draw from a run.
 
 Example: unordinal sample runs/text8-multinomial-tiny --num 4 --steps 100 --chain chain.png
 Example: unordinal sample runs/text8-argmax-ar-tiny --num 4 --invalid resample
+Example: unordinal sample runs/text8-arm-tiny --prompt "the king of " --temperature 0.8
 Example: unordinal sample runs/cityscapes-multinomial-tiny --num 16 --steps 100 --grid samples.png --chain way.gif"""
 
 
@@ -60,6 +61,10 @@ class SampleArgs:
     invalid: Literal["keep", "resample"] = "keep"
     """Flows: what to do with codes that mean no class; keep shows them as the replacement character and counts them,
     resample draws the sample anew, at most 20 times."""
+    temperature: float = 1.0
+    """Autoregressive models: divide the logits by this; below 1 samples are likelier, at 0 the likeliest each time."""
+    prompt: str | None = None
+    """Autoregressive models of text: let every sample begin with this."""
     seed: int = 0
     """Seed of the draws."""
     machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
@@ -82,6 +87,7 @@ def main(argv: list[str]) -> int:
     generator = torch.Generator(device).manual_seed(args.seed)
     shape = shape_of(args, run.spec)
     tests = maps_to_show(args, run)
+    prompt = encoded_prompt(args, run)
     began = time.monotonic()
     if args.invalid == "resample" and not run.model.has_invalid:
         say("Note: this model has no invalid codes; there is nothing to resample.")
@@ -91,7 +97,7 @@ def main(argv: list[str]) -> int:
         for flag, value in (("--steps", args.steps), ("--chain", args.chain)):
             if value is not None:
                 raise ValueError(f"{flag} is for diffusion; {args.run} is of {run.config.preset}, which has no steps")
-        x, chain, steps, calls = flowed(run.model, args, shape, generator), [], None, None
+        x, chain, steps, calls = flowed(run.model, args, shape, generator, prompt), [], None, None
     seconds = time.monotonic() - began
     shown = [run.spec.show(row) for row in x]
     if args.out:
@@ -108,6 +114,7 @@ def main(argv: list[str]) -> int:
     if args.json:
         values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist(), "seconds": round(seconds, 4)}
         values |= {"invalid_codes": invalid, "network_calls": calls, "steps": steps}
+        values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
 
@@ -124,6 +131,24 @@ def check_arguments(args: SampleArgs) -> None:
     check_png("--grid", args.grid)
     check_png("--reconstruct", args.reconstruct)
     check_seed(args.seed)
+
+
+def encoded_prompt(args: SampleArgs, run: "Run") -> "Tensor | None":
+    """The classes of --prompt; it and --temperature are refused where the model is not autoregressive."""
+    from unordinal.models.autoregressive import AutoregressiveModel
+
+    given = [("--temperature", args.temperature != 1.0), ("--prompt", args.prompt is not None)]
+    for flag, is_given in given:
+        if is_given and not isinstance(run.model, AutoregressiveModel):
+            raise ValueError(f"{flag} is for autoregressive models of classes; {args.run} is of {run.config.preset}")
+    if args.prompt is None:
+        return None
+    if run.vocabulary is None:
+        raise ValueError(f"--prompt is for text; the classes of {run.spec.name} have no characters")
+    try:
+        return run.vocabulary.encode(args.prompt)
+    except ValueError as error:
+        raise ValueError(f"--prompt: {str(error).split(';')[0]}") from error
 
 
 def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
@@ -224,17 +249,25 @@ def diffused(
 
 
 def flowed(
-    model: "CategoricalModel", args: SampleArgs, shape: tuple[int, ...] | None, generator: "torch.Generator"
+    model: "CategoricalModel",
+    args: SampleArgs,
+    shape: tuple[int, ...] | None,
+    generator: "torch.Generator",
+    prompt: "Tensor | None",
 ) -> "Tensor":
     """Samples of a model that draws them in one go, a batch at a time."""
     import torch
 
+    from unordinal.models.autoregressive import AutoregressiveModel
+
     parts = []
+    settings: dict[str, Any] = {"invalid": args.invalid} if model.has_invalid else {}
+    if isinstance(model, AutoregressiveModel):
+        settings = {"temperature": args.temperature, "prompt": prompt}
     with progress("Sampling", args.num * math.prod(shape or model.event_shape)) as advance:
         for start in range(0, args.num, BATCH):
             num = min(BATCH, args.num - start)
-            invalid = {"invalid": args.invalid} if model.has_invalid else {}
-            x = model.sample(num, generator=generator, event_shape=shape, advance=advance, **invalid)
+            x = model.sample(num, generator=generator, event_shape=shape, advance=advance, **settings)
             parts.append(x.cpu())
     return torch.cat(parts)
 

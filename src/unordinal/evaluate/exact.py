@@ -44,7 +44,9 @@ def score_pmf(
     device = next(model.parameters()).device
     was_training, began = model.training, time.monotonic()
     model.eval()
-    draws = k if bound == "iwbo" else repeats
+    if model.is_exact and bound == "iwbo":
+        raise ValueError("this model's likelihood is exact: there is no tighter bound")
+    draws = k if bound == "iwbo" else 1 if model.is_exact else repeats
     rows = SYMBOLS_PER_CALL // cells.shape[1]
     values, variances = [], []
     try:
@@ -71,12 +73,13 @@ def score_pmf(
     what = "importance weights" if bound == "iwbo" else "draws"
     return Score(
         bits_per_dim=float((weights * bits).sum()),
-        standard_error=error if draws > 1 else None,  # one draw does not tell how it varies
+        standard_error=0.0 if model.is_exact else error if draws > 1 else None,  # one draw does not tell how it varies
         kind=kind_of(model, bound, k),
         split=EXACT,
         num_examples=len(cells),
         seconds=time.monotonic() - began,
-        method=f"{draws} {what} for each of all {len(cells)} x, weighted by their exact probabilities",
+        method=f"{'' if model.is_exact else f'{draws} {what} for '}each of all {len(cells)} x, weighted by their "
+        "exact probabilities",
         per_example=tuple(bits.tolist()),
         dimensions=cells.shape[1],
     )

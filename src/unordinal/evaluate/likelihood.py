@@ -12,6 +12,7 @@ from torch import Tensor
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_times
 from unordinal.model import CategoricalModel
+from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.progress import Advance, Progress, silent
 
@@ -92,6 +93,7 @@ def score_split(
     bound: Bound = "elbo",
     k: int = 1000,
     times: Times = "stratified",
+    in_order: bool = False,
     repeats: int = 1,
     batch_size: int = 32,
     seed: int = 0,
@@ -112,6 +114,10 @@ def score_split(
         raise ValueError(f"the {split_name} split holds no whole example")
     if num_examples is not None and num_examples > len(split):
         raise ValueError(f"asked for {num_examples} examples, but the {split_name} split has {len(split)}")
+    if model.is_exact and (bound == "iwbo" or repeats > 1):
+        raise ValueError("this model's likelihood is exact: there is no tighter bound, and nothing to repeat")
+    if in_order and bound == "iwbo":
+        raise ValueError("scoring in order is for exact likelihoods, not for the importance-weighted bound")
     num = num_examples or len(split)
     device = next(model.parameters()).device
     was_training, began = model.training, time.monotonic()
@@ -121,7 +127,9 @@ def score_split(
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             rank = None
-            if bound == "iwbo":
+            if in_order:
+                nats, method = scorer.in_order(progress), "in order, with a memory of earlier examples"
+            elif bound == "iwbo":
                 nats, method = scorer.importance_weighted(k, progress), f"{k} draws per example"
             elif isinstance(model, MultinomialDiffusion) and times == "all":
                 nats, method = scorer.all_times(model, repeats, progress), f"all {model.num_steps} times"
@@ -129,7 +137,8 @@ def score_split(
                 nats, rank = scorer.stratified_times(model, repeats, progress)
                 method = f"stratified times, {repeats} of {model.num_steps} per example"
             else:
-                nats, method = scorer.plain(repeats, progress), counted(repeats)
+                nats = scorer.plain(repeats, progress)
+                method = "one pass" if model.is_exact else counted(repeats)
     finally:
         model.train(was_training)
     bits = nats / (math.log(2) * split[0].numel())
@@ -185,6 +194,19 @@ class Scorer:
                 for _ in range(repeats):
                     nats[rows] -= self.model.elbo(x).double().cpu() / repeats
                     advance(len(x))
+        return nats
+
+    def in_order(self, progress: Progress) -> Tensor:
+        """Minus the exact log-probability of each example given a memory of those before it in the text."""
+        if not isinstance(self.model, AutoregressiveModel) or self.split.length is None:
+            raise ValueError("only a text under a model with a memory (arm-xl) can be scored in order")
+        nats, past = torch.zeros(self.num, dtype=torch.float64), None
+        with progress("Scoring", self.num) as advance:
+            for start in range(0, self.num, self.batch_size):
+                x, rows = self.batch(start)
+                log_p, past = self.model.log_prob_in_order(x, past)
+                nats[rows] = -log_p.double().cpu()
+                advance(len(x))
         return nats
 
     def importance_weighted(self, k: int, progress: Progress) -> Tensor:

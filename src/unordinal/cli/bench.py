@@ -1,0 +1,83 @@
+"""`unordinal bench sampling`: the paper's time table on this machine."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import tyro
+
+from unordinal.cli.common import MachineArgs, check_seed, chosen_device
+from unordinal.cli.console import print_json, progress
+from unordinal.config import Size
+
+EXAMPLE = """Measure how long one sample takes, every preset in one interleaved run, with fresh weights.
+
+Example: unordinal bench sampling --presets text8/arm text8/argmax-ar --size small --lengths 256 --repeats 10 --json"""
+
+PRESETS = (
+    "text8/arm",
+    "text8/latent-af-af",
+    "text8/latent-iaf-scf",
+    "text8/argmax-ar",
+    "text8/argmax-coupling",
+    "text8/discrete-flow",
+    "text8/multinomial",
+)
+
+
+@dataclass(frozen=True)
+class BenchArgs:
+    what: tyro.conf.Positional[str]
+    """What to measure: sampling."""
+    presets: tuple[str, ...] = PRESETS
+    """Presets of text8 or enwik8; default those of the paper's time table."""
+    size: Size = "paper"
+    """Size of the networks."""
+    lengths: tuple[int, ...] = (256,)
+    """Symbols of a sample."""
+    repeats: int = 10
+    """Samples of each."""
+    steps: int = 100
+    """Diffusions are measured with all their steps and with this many."""
+    seed: int = 0
+    """Seed of weights and draws."""
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=lambda: MachineArgs(device="cpu"))
+    json: bool = False
+    """End with one JSON object on stdout."""
+
+
+def main(argv: list[str]) -> int:
+    args = tyro.cli(
+        BenchArgs, args=argv, prog="unordinal bench", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    from unordinal.evaluate.timing import time_sampling
+
+    if args.what != "sampling":
+        raise ValueError(f"unknown benchmark {args.what!r}; known: sampling")
+    for name, value in (
+        ("--repeats", args.repeats),
+        ("--steps", args.steps),
+        *(("--lengths", n) for n in args.lengths),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    check_seed(args.seed)
+    if chosen_device(args.machine).type != "cpu":
+        raise ValueError("sampling is timed on the CPU; add --device cpu")
+    timings = time_sampling(
+        list(args.presets),
+        size=args.size,
+        lengths=list(args.lengths),
+        repeats=args.repeats,
+        steps=args.steps,
+        seed=args.seed,
+        progress=progress,
+    )
+    if args.json:
+        print_json({"sampling": [timing.to_dict() for timing in timings], "repeats": args.repeats, "seed": args.seed})
+        return 0
+    head = ("preset", "length", "steps", "parameters", "seconds (median, sd)", "paper, 1080Ti")
+    print("{:<24} {:>6} {:>6} {:>12} {:>22}  {}".format(*head))
+    for t in timings:
+        spent = f"{t.median:.3f} ± {t.deviation:.3f}"
+        print(f"{t.preset:<24} {t.length:>6} {t.steps or '':>6} {t.parameters:>12,} {spent:>22}  {t.paper or ''}")
+    return 0
