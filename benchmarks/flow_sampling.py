@@ -13,9 +13,9 @@ from dataclasses import replace
 import torch
 from timing import interleaved, matmul, matmul_flops, verdict
 
-from unordinal.config import ArgmaxFlowConfig
 from unordinal.data.spec import DataSpec
 from unordinal.flows.autoregressive import Autoregressive
+from unordinal.model_config import ArgmaxFlowConfig
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.presets import preset

@@ -5,7 +5,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "unordinal"
 ORDER = [
-    {"config", "progress", "numerics"},
+    {"config", "model_config", "progress", "numerics"},
     {"data"},
     {"nets", "flows", "surjections", "diffusion", "model"},
     {"models"},

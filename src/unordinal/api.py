@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from unordinal.config import DataConfig, MultinomialConfig, OptimConfig, RunConfig, TrainConfig, takes_maps
+from unordinal.config import DataConfig, OptimConfig, RunConfig, TrainConfig
 from unordinal.data import check_kind, data_from_array, load_data, resolved_name
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.model import CategoricalModel
+from unordinal.model_config import MultinomialConfig, takes_maps
 from unordinal.presets import preset as named_preset
 from unordinal.progress import Progress, silent
 from unordinal.train.log import Reporter

@@ -10,7 +10,6 @@ import torch
 import zuko
 from torch import Tensor, nn
 
-from unordinal.config import MapDensityConfig
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive, TimeCoupling
 from unordinal.flows.bijection import Bijection, Chain, Inverse
@@ -28,6 +27,7 @@ from unordinal.flows.elementwise import (
 )
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.reshape import Permutation, Reversal, Squeeze
+from unordinal.model_config import MapDensityConfig
 from unordinal.models.build_maps import map_density
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp

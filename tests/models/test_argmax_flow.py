@@ -17,10 +17,10 @@ from contracts import (
 )
 from torch import nn
 
-from unordinal.config import ArgmaxFlowConfig, SurjectionName
 from unordinal.data.spec import DataSpec
 from unordinal.evaluate.likelihood import iwbo
 from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
+from unordinal.model_config import ArgmaxFlowConfig, SurjectionName
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
 from unordinal.surjections.cartesian import BinaryProduct

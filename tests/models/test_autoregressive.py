@@ -7,8 +7,8 @@ import torch
 from contracts import all_events, chi_square_p_value, frequencies
 from torch import nn
 
-from unordinal.config import ArmConfig
 from unordinal.data.spec import DataSpec
+from unordinal.model_config import ArmConfig
 from unordinal.models import build_model
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.nets.classes import ClassTransformer

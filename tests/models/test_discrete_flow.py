@@ -5,8 +5,8 @@ import torch
 from contracts import all_events, chi_square_p_value, frequencies
 from torch import Tensor, nn
 
-from unordinal.config import DiscreteFlowConfig
 from unordinal.data.spec import DataSpec
+from unordinal.model_config import DiscreteFlowConfig
 from unordinal.models import build_model
 from unordinal.models.discrete_flow import DiscreteFlow, ModuloLayer, shifted_back, straight_through, units_of
 
@@ -80,6 +80,9 @@ class Fixed(ModuloLayer):
 
     def logits(self, x: Tensor) -> Tensor:
         return self.free.expand(*x.shape[:2], -1)
+
+    def inverse(self, u: Tensor) -> Tensor:
+        return self.data_of(u, self.free.expand(*u.shape, -1))
 
 
 def gradients(start: Tensor, temperature: float) -> tuple[Tensor, Tensor]:

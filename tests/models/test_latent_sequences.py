@@ -7,8 +7,8 @@ import pytest
 import torch
 from contracts import Enumerated, check_bounds_are_ordered, check_probabilities_and_samples
 
-from unordinal.config import CategoricalNfConfig, LatentConfig, ModelConfig
 from unordinal.data.spec import DataSpec
+from unordinal.model_config import CategoricalNfConfig, LatentConfig, ModelConfig
 from unordinal.models import build_model
 from unordinal.models.latent_flow import KlWarmup, LatentFlow
 

@@ -16,9 +16,9 @@ from contracts import (
 )
 from torch import Tensor, nn
 
-from unordinal.config import MapFlowConfig, MapMultinomialConfig, MapVaeConfig, ModelConfig, SurjectionName
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
+from unordinal.model_config import MapFlowConfig, MapMultinomialConfig, MapVaeConfig, ModelConfig, SurjectionName
 from unordinal.models import build_model
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.models.latent_flow import LatentFlow

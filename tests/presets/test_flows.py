@@ -2,7 +2,7 @@
 
 import pytest
 
-from unordinal.config import ArgmaxFlowConfig
+from unordinal.model_config import ArgmaxFlowConfig
 from unordinal.presets import PRESETS, preset
 
 WAYS = {"argmax": "binary", "uniform-dequant": "round-uniform", "variational-dequant": "round-variational"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unordinal.config import MapFlowConfig, MapMultinomialConfig, MapVaeConfig
+from unordinal.model_config import MapFlowConfig, MapMultinomialConfig, MapVaeConfig
 from unordinal.presets import PRESETS, preset
 
 WAYS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unordinal.config import ArmConfig, CategoricalNfConfig, LatentConfig
+from unordinal.model_config import ArmConfig, CategoricalNfConfig, LatentConfig
 from unordinal.presets import PRESETS, preset
 
 SYSTEMS = ("arm", "arm-xl", "discrete-flow", "latent-af-af", "latent-iaf-scf", "categorical-nf")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unordinal.config import MultinomialConfig
+from unordinal.model_config import MultinomialConfig
 from unordinal.presets import PRESETS, SIZES, preset
 
 

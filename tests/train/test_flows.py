@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.config import ArgmaxFlowConfig, OptimConfig, TrainConfig
+from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data import data_from_array
+from unordinal.model_config import ArgmaxFlowConfig
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.surjections.argmax import GumbelArgmax

@@ -9,18 +9,8 @@ import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, unit_of
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
-from unordinal.config import (
-    Alphabet,
-    ArgmaxFlowConfig,
-    MapFlowConfig,
-    ModelConfig,
-    OptimConfig,
-    RunConfig,
-    Size,
-    TrainConfig,
-    differences,
-    takes_maps,
-)
+from unordinal.config import Alphabet, OptimConfig, RunConfig, Size, TrainConfig, differences
+from unordinal.model_config import ArgmaxFlowConfig, MapFlowConfig, ModelConfig, takes_maps
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data

@@ -131,24 +131,26 @@ class DiagonalNormal(Density):
         return v, self.log_prob(v, cond)
 
 
-class ConditionalNormal(Density):
-    """Independent normals whose mean and log-scale a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C).
+class ConditionalNoise(Density):
+    """Noise of one kind everywhere, moved and scaled by what a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C).
 
     `mean` and `log_scale` are added to what it says: where a network whose output starts at zero begins.
     """
 
-    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
+    def __init__(self, net: nn.Module, noise: Factorised, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__()
-        self.net, self.mean, self.log_scale = net, mean, log_scale
+        self.net, self.noise, self.mean, self.log_scale = net, noise, mean, log_scale
 
     def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
         if cond is None:
-            raise ValueError("a conditional normal needs its condition")
+            raise ValueError(f"{type(self).__name__} needs its condition")
         mean, log_scale = self.net(cond).chunk(2, dim=-1)
         return mean + self.mean, log_scale + self.log_scale
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        return normal_log_prob(v, *self.parameters_of(cond))
+        mean, log_scale = self.parameters_of(cond)
+        z = (v - mean) * torch.exp(-log_scale)
+        return sum_except_batch((self.noise.log_density(z) - log_scale).expand(v.shape))
 
     def sample(
         self,
@@ -161,43 +163,23 @@ class ConditionalNormal(Density):
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
             raise ValueError(f"asked for {num} draws given {len(mean)} conditions")
-        noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
+        noise = self.noise.to(device=mean.device, dtype=mean.dtype).draw(tuple(mean.shape), generator)
         # the density of a draw is that of its noise: nothing to subtract and divide again
-        return mean + log_scale.exp() * noise, sum_except_batch(-0.5 * (noise.square() + LOG_TWO_PI) - log_scale)
+        return mean + log_scale.exp() * noise, sum_except_batch(self.noise.log_density(noise) - log_scale)
 
 
-class ConditionalLogistic(Density):
-    """Independent logistics whose mean and log-scale a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C)."""
+class ConditionalNormal(ConditionalNoise):
+    """Independent normals given `cond`."""
 
-    def __init__(self, net: nn.Module):
-        super().__init__()
-        self.net = net
+    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
+        super().__init__(net, StandardNormal(()), mean=mean, log_scale=log_scale)
 
-    def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
-        if cond is None:
-            raise ValueError("a conditional logistic needs its condition")
-        mean, log_scale = self.net(cond).chunk(2, dim=-1)
-        return mean, log_scale
 
-    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        mean, log_scale = self.parameters_of(cond)
-        return sum_except_batch(logistic_log_density(v, mean, log_scale))
+class ConditionalLogistic(ConditionalNoise):
+    """Independent logistics given `cond`."""
 
-    def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition has it)
-        generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        mean, log_scale = self.parameters_of(cond)
-        if len(mean) != num:
-            raise ValueError(f"asked for {num} draws given {len(mean)} conditions")
-        tiny = torch.finfo(mean.dtype).tiny
-        first, second = (torch.empty_like(mean).exponential_(generator=generator).clamp(min=tiny) for _ in range(2))
-        v = mean + log_scale.exp() * (first.log() - second.log())
-        return v, sum_except_batch(logistic_log_density(v, mean, log_scale))
+    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
+        super().__init__(net, StandardLogistic(()), mean=mean, log_scale=log_scale)
 
 
 def logistic_log_density(v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:

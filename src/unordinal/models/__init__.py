@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from unordinal.config import ModelConfig
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
+from unordinal.model_config import ModelConfig
 from unordinal.models.build_diffusion import build_map_multinomial, build_multinomial
 from unordinal.models.build_flow import build_argmax_flow
 from unordinal.models.build_maps import build_map_flow, build_map_vae

@@ -2,9 +2,9 @@
 
 from torch import nn
 
-from unordinal.config import DiffusionConfig, MapMultinomialConfig, MultinomialConfig
 from unordinal.data.spec import DataSpec
 from unordinal.diffusion.schedules import SCHEDULES
+from unordinal.model_config import DiffusionConfig, MapMultinomialConfig, MultinomialConfig
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.nets.unet import UNet

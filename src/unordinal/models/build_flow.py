@@ -1,11 +1,9 @@
 """An argmax flow over sequences from its part of a run's configuration."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from torch import nn
 
-from unordinal.config import ArgmaxFlowConfig
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive
@@ -14,8 +12,9 @@ from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
 from unordinal.flows.elementwise import Affine, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
+from unordinal.model_config import ArgmaxFlowConfig, MixtureConfig
 from unordinal.models.argmax_flow import ArgmaxFlow
-from unordinal.models.build_nets import NETS, NetConfig, causal_net, sequence_net
+from unordinal.models.build_nets import NETS, causal_net, sequence_net
 from unordinal.models.build_surjection import (
     SURJECTIONS,
     InverseParts,
@@ -27,15 +26,6 @@ from unordinal.models.build_surjection import (
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import ClassContext, Mlp
 from unordinal.nets.linear import zero_linear
-
-
-class MixtureConfig(NetConfig, Protocol):
-    """The settings of an autoregressive mixture density."""
-
-    @property
-    def num_mixtures(self) -> int: ...
-    @property
-    def channel_width(self) -> int: ...
 
 
 def build_argmax_flow(config: ArgmaxFlowConfig, spec: DataSpec) -> ArgmaxFlow:

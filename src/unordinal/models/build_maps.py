@@ -2,7 +2,6 @@
 
 from torch import nn
 
-from unordinal.config import MapDensityConfig, MapFlowConfig, MapVaeConfig
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.bijection import Bijection, Chain, Inverse
@@ -11,6 +10,7 @@ from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardNo
 from unordinal.flows.elementwise import Affine, ElementwiseMap, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.reshape import Squeeze
+from unordinal.model_config import MapDensityConfig, MapFlowConfig, MapVaeConfig
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.build_flow import conditional_flow
 from unordinal.models.build_surjection import SURJECTIONS, InverseParts, build_surjection, check_known, has_context

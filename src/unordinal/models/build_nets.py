@@ -1,30 +1,12 @@
 """Networks over real channels of a sequence, by name: what several models' builders share."""
 
-from typing import Protocol
-
 from torch import nn
 
+from unordinal.model_config import NetConfig
 from unordinal.nets.recurrent import BiLSTM, CausalLSTM
 from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
 
 NETS = ("lstm", "transformer")
-
-
-class NetConfig(Protocol):
-    """The settings of such a network, as several models have them."""
-
-    @property
-    def net(self) -> str: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def num_layers(self) -> int: ...
-    @property
-    def num_heads(self) -> int: ...
-    @property
-    def conv(self) -> int: ...
-    @property
-    def dropout(self) -> float: ...
 
 
 def causal_net(config: NetConfig, in_channels: int) -> nn.Module:

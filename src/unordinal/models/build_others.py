@@ -2,7 +2,6 @@
 
 from torch import nn
 
-from unordinal.config import ArmConfig, CategoricalNfConfig, DiscreteFlowConfig, LatentConfig
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import Autoregressive, TimeCoupling
@@ -11,6 +10,7 @@ from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardNormal
 from unordinal.flows.elementwise import NonlinearSquared
 from unordinal.flows.reshape import Reversal
+from unordinal.model_config import ArmConfig, CategoricalNfConfig, DiscreteFlowConfig, LatentConfig
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.build_flow import mixture_density
 from unordinal.models.build_nets import NETS, causal_net, sequence_net

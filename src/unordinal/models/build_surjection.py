@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from unordinal.config import SurjectionName
 from unordinal.flows.density import Density
+from unordinal.model_config import SurjectionName
 from unordinal.nets.linear import zero_linear
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
 from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, num_digits

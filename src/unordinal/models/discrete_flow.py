@@ -1,6 +1,7 @@
 """Discrete flows (Tran et al. 2019): bijections of the classes themselves, modulo K, over a factorised base."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def shifted_back(x: Tensor, location: Tensor) -> Tensor:
     return torch.fft.irfft(product, n=x.shape[-1])
 
 
-class ModuloLayer(nn.Module):
+class ModuloLayer(nn.Module, ABC):
     """u = (x - location) / scale modulo K at every place that moves; location and scale are argmaxes of logits.
 
     Subclasses give the logits, from places that are known when x is found again from u: that makes it a bijection of
@@ -61,9 +62,9 @@ class ModuloLayer(nn.Module):
         self.register_buffer("table", torch.tensor(table), persistent=False)
         self.num_outputs = num_classes + (len(units) if has_scale else 0)
 
+    @abstractmethod
     def logits(self, x: Tensor) -> Tensor:
         """What the network says of every place, from one-hots: (B, L, K) -> (B, L, num_outputs)."""
-        raise NotImplementedError
 
     def moves(self, x: Tensor) -> Tensor:
         """Which places move: (L, 1), 1 or 0."""
@@ -93,9 +94,9 @@ class ModuloLayer(nn.Module):
             u = u * self.scales[scale.argmax(dim=-1)]
         return (u + location.argmax(dim=-1)) % self.num_classes
 
+    @abstractmethod
     def inverse(self, u: Tensor) -> Tensor:
         """Classes x of u: (B, L) -> (B, L)."""
-        raise NotImplementedError
 
     def parts(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         location, scale = logits.split([self.num_classes, self.num_outputs - self.num_classes], dim=-1)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from unordinal.config import ArgmaxFlowConfig, DataConfig, OptimConfig, RunConfig, Size, SurjectionName, TrainConfig
+from unordinal.config import DataConfig, OptimConfig, RunConfig, Size, TrainConfig
+from unordinal.model_config import ArgmaxFlowConfig, SurjectionName
 
 FlowKind = Literal["ar", "coupling"]
 TEXT8 = DataConfig("text8", alphabet="text8", length=256)

@@ -9,18 +9,8 @@ tiny and small: smaller networks, chosen for minutes and for an hour on two core
 from collections.abc import Callable
 from dataclasses import replace
 
-from unordinal.config import (
-    DataConfig,
-    MapDensityConfig,
-    MapFlowConfig,
-    MapMultinomialConfig,
-    MapVaeConfig,
-    OptimConfig,
-    RunConfig,
-    Size,
-    SurjectionName,
-    TrainConfig,
-)
+from unordinal.config import DataConfig, OptimConfig, RunConfig, Size, TrainConfig
+from unordinal.model_config import MapDensityConfig, MapFlowConfig, MapMultinomialConfig, MapVaeConfig, SurjectionName
 
 CITYSCAPES = DataConfig("cityscapes")
 BATCHES_PER_EPOCH = 2500 / 64

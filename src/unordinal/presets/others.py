@@ -9,18 +9,8 @@ tiny and small are ours.
 from collections.abc import Callable
 from dataclasses import replace
 
-from unordinal.config import (
-    ArmConfig,
-    CategoricalNfConfig,
-    DataConfig,
-    DiscreteFlowConfig,
-    LatentConfig,
-    ModelConfig,
-    OptimConfig,
-    RunConfig,
-    Size,
-    TrainConfig,
-)
+from unordinal.config import DataConfig, OptimConfig, RunConfig, Size, TrainConfig
+from unordinal.model_config import ArmConfig, CategoricalNfConfig, DiscreteFlowConfig, LatentConfig, ModelConfig
 from unordinal.presets.flows import ENWIK8, QUICK_OPTIM, TEXT8
 from unordinal.presets.text import QUICK_OPTIM as QUICK_MATRICES
 

@@ -7,7 +7,8 @@ of the same discrete-time model.
 
 from dataclasses import replace
 
-from unordinal.config import DataConfig, MultinomialConfig, OptimConfig, RunConfig, Size, TrainConfig
+from unordinal.config import DataConfig, OptimConfig, RunConfig, Size, TrainConfig
+from unordinal.model_config import MultinomialConfig
 
 PAPER_TRAIN = TrainConfig(epochs=300, batch_size=32, lr=1e-4)
 PAPER_OPTIM = OptimConfig(optimizer="adam", decay_per_epoch=0.99)
