@@ -131,8 +131,8 @@ class DiscreteFlowConfig(NetConfig):
     """Channels of the network."""
     num_layers: int = 4
     """Layers of the network."""
-    num_flows: int = 1
-    """Layers; autoregressive ones read forwards and backwards in turn."""
+    num_flows: int | None = None
+    """Layers; autoregressive ones read forwards and backwards in turn. Default 1, and 2 bipartite ones."""
     temperature: float = 0.1
     """Of the softmax whose gradient stands for the argmax's."""
 

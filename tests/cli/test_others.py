@@ -60,15 +60,16 @@ def test_scoring_in_order_is_reported_apart(cli: Cli, arms: dict[str, Path]) -> 
 
 
 def test_the_time_table(cli: Cli) -> None:
-    words = ("bench", "sampling", "--presets", "text8/arm", "text8/multinomial", "text8/latent-iaf-scf")
+    words = ("bench", "sampling", "--presets", "text8/arm", "text8/multinomial", "text8/discrete-flow")
     result = cli(*words, "--size", "tiny", "--lengths", 8, "--repeats", 2, "--steps", 3, "--json")
     assert result.code == 0, result.err
     rows = result.json["sampling"]
-    assert [(row["preset"], row["steps"]) for row in rows] == [
-        ("text8/arm", None),
-        ("text8/multinomial", 1000),
-        ("text8/multinomial", 3),
-        ("text8/latent-iaf-scf", None),
+    assert [(row["preset"], row["variant"]) for row in rows] == [
+        ("text8/arm", ""),
+        ("text8/multinomial", "1000 steps"),
+        ("text8/multinomial", "3 steps"),
+        ("text8/discrete-flow", "autoregressive"),
+        ("text8/discrete-flow", "bipartite"),
     ]
     assert all(row["median"] > 0 and row["repeats"] == 2 for row in rows)
     shown = cli("bench", "sampling", "--presets", "text8/arm", "--size", "tiny", "--lengths", 256, "--repeats", 1)

@@ -75,9 +75,10 @@ def main(argv: list[str]) -> int:
     if args.json:
         print_json({"sampling": [timing.to_dict() for timing in timings], "repeats": args.repeats, "seed": args.seed})
         return 0
-    head = ("preset", "length", "steps", "parameters", "seconds (median, sd)", "paper, 1080Ti")
-    print("{:<24} {:>6} {:>6} {:>12} {:>22}  {}".format(*head))
+    head = ("preset", "", "length", "parameters", "seconds (median, sd)", "paper, 1080Ti")
+    row = "{:<22} {:<14} {:>6} {:>12} {:>20}  {}"
+    print(row.format(*head))
     for t in timings:
         spent = f"{t.median:.3f} ± {t.deviation:.3f}"
-        print(f"{t.preset:<24} {t.length:>6} {t.steps or '':>6} {t.parameters:>12,} {spent:>22}  {t.paper or ''}")
+        print(row.format(t.preset, t.variant, t.length, f"{t.parameters:,}", spent, t.paper or ""))
     return 0

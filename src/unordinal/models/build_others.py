@@ -51,13 +51,15 @@ def build_discrete_flow(config: DiscreteFlowConfig, spec: DataSpec) -> DiscreteF
     spec.require_sequences()
     check_known("flow", config.flow, ("ar", "bipartite"))
     check_known("net", config.net, NETS)
-    if config.num_flows < 1:
-        raise ValueError(f"num_flows must be at least 1, got {config.num_flows}")
-    if config.flow == "bipartite" and config.num_flows < 2:
+    is_ar = config.flow == "ar"
+    num_flows = (1 if is_ar else 2) if config.num_flows is None else config.num_flows
+    if num_flows < 1:
+        raise ValueError(f"num_flows must be at least 1, got {num_flows}")
+    if num_flows < 2 and not is_ar:
         raise ValueError("one bipartite layer moves only every second place; set --model.num-flows to 2 or more")
     num_classes, layers = spec.num_classes, list[ModuloLayer]()
-    for number in range(config.num_flows):
-        if config.flow == "ar":
+    for number in range(num_flows):
+        if is_ar:
             layer: ModuloLayer = AutoregressiveModulo(
                 causal_net(config, num_classes),
                 config.width,
