@@ -14,7 +14,7 @@ import torch
 from timing import interleaved, matmul, matmul_flops, verdict
 
 from unordinal.data.spec import DataSpec
-from unordinal.flows.autoregressive import Autoregressive
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.model_config import ArgmaxFlowConfig
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow
@@ -36,18 +36,20 @@ def num_parameters(model: torch.nn.Module) -> int:
 
 def naive_seconds(model: ArgmaxFlow) -> float:
     """A whole sample, extrapolated from the first numbers of a sequence filled up with zeros."""
-    layer = next(part for part in model.density.modules() if isinstance(part, Autoregressive))
-    z = torch.randn(1, LENGTH, layer.num_channels)
+    layer = next(part for part in model.density.modules() if isinstance(part, TimeFlow))
+    inner = layer.inner
+    assert isinstance(inner, ChannelAutoregressive)
+    z = torch.randn(1, LENGTH, inner.num_channels)
     v = torch.zeros_like(z)
     times = []
     with torch.no_grad():
         for step in range(NAIVE_STEPS):
             began = time.perf_counter()
-            place, channel = divmod(step, layer.num_channels)
-            parameters = layer.head(layer.net(v), v) + layer.start
-            v[:, place, channel] = layer.map.inverse(z[:, place, channel], parameters[:, place, channel])[0]
+            place, channel = divmod(step, inner.num_channels)
+            parameters = inner.head(layer.net(v), v) + inner.start
+            v[:, place, channel] = inner.map.inverse(z[:, place, channel], parameters[:, place, channel])[0]
             times.append(time.perf_counter() - began)
-    return statistics.median(times) * LENGTH * layer.num_channels
+    return statistics.median(times) * LENGTH * inner.num_channels
 
 
 def transformer_like(lstm: ArgmaxFlow, config: ArgmaxFlowConfig) -> tuple[ArgmaxFlow, ArgmaxFlowConfig]:

@@ -25,7 +25,7 @@ SMALL_RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
 TEXT = ["--length", "16", "--model.width", "16"]
 SMALL_OTHERS = {
     "/arm": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2"],
-    "/arm-xl": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2", "--model.segment", "4"],
+    "/arm-xl": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2"],
     "toy/discrete-flow": ["--model.width", "8"],
     "/discrete-flow": [*TEXT, "--model.num-layers", "1", "--model.num-heads", "2"],
     "/latent-af-af": [*TEXT, "--model.latent-channels", "2", "--model.num-flows", "1"],

@@ -2,6 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -54,8 +56,8 @@ class CategoricalModel(nn.Module, ABC):
     def initialise(self, x: Tensor) -> None:
         """Set what starts from data by a first batch (B, *D); the training loop calls this once, before anything."""
 
-    def progressed(self, *, fraction: float, epoch: float) -> None:
-        """Told before each training step how much of the budget is used and how many passes over the data are done."""
+    def progressed(self, fraction: float) -> None:
+        """Told before each training step how much of the budget is used, 0 to 1; less again if the budget grows."""
 
     def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
         """The random numbers of a batch that the loop should know of, because `observe` learns from them."""
@@ -70,6 +72,20 @@ class CategoricalModel(nn.Module, ABC):
     def bits_per_dim(self, x: Tensor) -> Tensor:
         """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,)."""
         return -self.elbo(x) / (math.log(2) * x[0].numel())
+
+    def checked_shape(
+        self, num_samples: int, event_shape: tuple[int, ...] | None, settings: dict[str, object], how: str
+    ) -> torch.Size:
+        """The shape of a sample, once all that was asked for is possible; `how` says how this model is sampled."""
+        shape = torch.Size(self.event_shape if event_shape is None else event_shape)
+        if settings:
+            raise ValueError(f"{how}: it has no {', '.join(settings)}")
+        if num_samples < 1:
+            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+        if len(shape) != len(self.event_shape) or min(shape) < 1:
+            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
+        self.check_sides(shape)
+        return shape
 
     def check_sides(self, shape: tuple[int, ...] | torch.Size) -> None:
         """Refuse an example that the network cannot halve as often as it must."""
@@ -89,3 +105,14 @@ class CategoricalModel(nn.Module, ABC):
             raise ValueError(
                 f"x has class {wrong}, but num_classes={self.num_classes}; was it encoded with this model's vocabulary?"
             )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Dropout and the like off for a while, then as it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

@@ -107,13 +107,12 @@ class ArmConfig:
     conv: int = 0
     """Width of a causal depthwise convolution beside attention; 0 for none."""
     dropout: float = 0.0
-    """Dropout on every layer's output."""
+    """Dropout on the embedding and on what every layer adds."""
     auxiliary: bool = False
     """Train with the auxiliary losses of Al-Rfou et al. (2019): of every layer, and of the class after the next."""
-    segment: int = 0
-    """Length of a segment (Transformer-XL); 0 sees the whole sequence at once."""
-    memory: int = 0
-    """Positions of earlier segments that a segment sees."""
+    num_segments: int = 0
+    """Cut a sequence into so many segments, each of which sees those before it as a memory (Transformer-XL); 0 sees
+    the whole sequence at once."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +121,9 @@ class DiscreteFlowConfig(NetConfig):
 
     kind: Literal["discrete-flow"] = "discrete-flow"
     flow: Annotated[Literal["ar", "bipartite"], tyro.conf.arg(aliases=("--flow",))] = "ar"
-    """Every place moved by those before it, or every second one by the others."""
+    """ar moves every place by what stands before it; bipartite moves every second place by the others."""
     scale: Annotated[bool, tyro.conf.arg(aliases=("--scale",))] = False
-    """Divide by a unit modulo K as well."""
+    """Besides shifting classes modulo K, divide them by a predicted number that has an inverse modulo K."""
     net: Annotated[Literal["lstm", "transformer"], tyro.conf.arg(aliases=("--net",))] = "transformer"
     """What reads the other places."""
     width: int = 512
@@ -132,9 +131,10 @@ class DiscreteFlowConfig(NetConfig):
     num_layers: int = 4
     """Layers of the network."""
     num_flows: int | None = None
-    """Layers; autoregressive ones read forwards and backwards in turn. Default 1, and 2 bipartite ones."""
+    """Flow layers on top of each other, autoregressive ones forwards and backwards in turn; default 1 (ar), 2
+    (bipartite)."""
     temperature: float = 0.1
-    """Of the softmax whose gradient stands for the argmax's."""
+    """Temperature of straight-through gradients: an argmax gets the gradient of a softmax this sharp."""
 
 
 @dataclass(frozen=True)
@@ -147,21 +147,19 @@ class LatentConfig:
     latent_channels: int = 50
     """Latent numbers per position."""
     num_flows: int = 5
-    """Layers of the prior."""
+    """Layers of the prior inside a position, one after another."""
     width: int = 500
-    """Channels of the LSTMs."""
+    """Channels of the LSTMs: of the prior, and of each direction of posterior and emission."""
     num_layers: int = 2
     """Layers of the LSTMs."""
     dropout: float = 0.2
-    """Dropout on the LSTMs' input."""
-    channel_width: int = 100
-    """Hidden units of the network inside a position."""
-    kl_flat: float = 2.0
-    """Passes over the data with a KL weight of 1e-5 (appendix B.4)."""
-    kl_rise: float = 4.0
-    """Passes over which it then rises linearly to 1."""
-    kl_by_budget: bool = False
-    """Whether those two are parts of the budget instead."""
+    """Dropout on the input of the prior's LSTM."""
+    channel_width: int = 16
+    """Hidden units of the network inside a position, per channel (af-af) or per pair of channels (iaf-scf)."""
+    kl_flat: float = 2 / 30
+    """Part of the budget during which the KL weighs 1e-5; appendix B.4 has 2 of 30 epochs."""
+    kl_rise: float = 4 / 30
+    """Part of the budget over which that weight then rises linearly to 1."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +167,8 @@ class CategoricalNfConfig(MixtureConfig):
     """Categorical normalizing flows (Lippe and Gavves 2020), on the density model of the autoregressive argmax flow."""
 
     kind: Literal["categorical-nf"] = "categorical-nf"
-    latent_channels: int = 5
-    """Latent numbers per position."""
+    latent_channels: int | None = None
+    """Latent numbers per position; default as many as classes have bits, what argmax-ar has."""
 
 
 @dataclass(frozen=True)

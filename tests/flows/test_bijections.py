@@ -11,7 +11,7 @@ import zuko
 from torch import Tensor, nn
 
 from unordinal.flows.actnorm import ActNorm
-from unordinal.flows.autoregressive import Autoregressive, TimeCoupling
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Flow
@@ -57,13 +57,17 @@ def coupling(name: str, cond_channels: int = 0) -> Bijection:
 
 
 def autoregressive(net: nn.Module, map_: ElementwiseMap) -> Bijection:
-    return Autoregressive(net, ChannelNet(8, C, map_.num_parameters, width=4), map_, num_channels=C)
+    return TimeFlow(net, channels(map_))
 
 
-def time_coupling(net: nn.Module) -> Bijection:
+def channels(map_: ElementwiseMap) -> Bijection:
+    return ChannelAutoregressive(ChannelNet(8, C, map_.num_parameters, width=4), map_, num_channels=C)
+
+
+def time_coupling(net: nn.Module, *, is_parallel: bool) -> Bijection:
     map_, fixed = NonlinearSquared(), split_of(C)
     inner = Mlp(fixed + 8, (C - fixed) * map_.num_parameters, width=8)
-    return TimeCoupling(net, Coupling(inner, map_, num_channels=C))
+    return TimeFlow(net, Coupling(inner, map_, num_channels=C), is_parallel=is_parallel)
 
 
 def sequence_coupling(net: nn.Module, map_: ElementwiseMap) -> Bijection:
@@ -96,9 +100,13 @@ SEQUENCES: dict[str, Callable[[], Bijection]] = {
     ),
     "autoregressive affine": lambda: autoregressive(CausalLSTM(C, width=8), Affine()),
     "autoregressive spline": lambda: autoregressive(CausalLSTM(C, width=8), RationalQuadraticSpline(4)),
-    "coupling in time": lambda: time_coupling(CausalLSTM(C, width=8)),
+    "coupling in time": lambda: time_coupling(CausalLSTM(C, width=8), is_parallel=False),
+    "coupling in time by passes": lambda: time_coupling(CausalLSTM(C, width=8), is_parallel=True),
     "inverse coupling in time": lambda: Inverse(
-        time_coupling(CausalTransformer(C, width=8, num_blocks=1, num_heads=2))
+        time_coupling(CausalTransformer(C, width=8, num_blocks=1, num_heads=2), is_parallel=True)
+    ),
+    "channels twice in time": lambda: TimeFlow(
+        CausalLSTM(C, width=8), Chain([channels(NonlinearSquared()), Reversal(-1), channels(Affine())])
     ),
     "coupling bilstm": lambda: sequence_coupling(BiLSTM(2, 9, width=4, num_layers=2), LogisticMixture(3)),
     "coupling transformer": lambda: sequence_coupling(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, distributions, nn
 
-from unordinal.flows.autoregressive import Autoregressive
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Chain
 from unordinal.flows.density import (
     ConditionalNormal,
@@ -66,7 +66,9 @@ def small_flow() -> Density:
     map_ = LogisticMixture(3)
     head = ChannelNet(4, 1, map_.num_parameters, width=4)
     flow = Flow(
-        Chain([InvertibleLinear(1), Autoregressive(CausalLSTM(1, width=4), head, map_, num_channels=1)]),
+        Chain(
+            [InvertibleLinear(1), TimeFlow(CausalLSTM(1, width=4), ChannelAutoregressive(head, map_, num_channels=1))]
+        ),
         StandardLogistic((2, 1)),
     ).double()
     for parameter in flow.parameters():

@@ -11,15 +11,15 @@ from unordinal.data.spec import DataSpec
 from unordinal.model_config import ArmConfig
 from unordinal.models import build_model
 from unordinal.models.autoregressive import AutoregressiveModel
-from unordinal.nets.classes import ClassTransformer
+from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 
 K, L = 3, 4
 SMALL: dict[str, Any] = {"width": 8, "num_blocks": 2, "num_heads": 2, "conv": 3}
 CASES = {
     "arm": ArmConfig(**SMALL),
     "auxiliary": ArmConfig(auxiliary=True, **SMALL),
-    "xl": ArmConfig(segment=2, memory=2, **SMALL),
-    "xl, all remembered": ArmConfig(segment=1, memory=4, **SMALL),
+    "xl": ArmConfig(num_segments=2, **SMALL),
+    "xl, one by one": ArmConfig(num_segments=4, **SMALL),
 }
 
 
@@ -89,19 +89,19 @@ def test_auxiliary_losses_follow_the_schedule() -> None:
         after = [
             torch.log_softmax(model.second(h[:, :-1]), -1).gather(-1, x[:, 1:, None]).sum((1, 2)) for h in features
         ]
-        model.progressed(fraction=0.0, epoch=0.0)
+        model.progressed(0.0)
         torch.testing.assert_close(-model(x), log_p[0] + log_p[1] + 0.5 * (after[0] + after[1]))
-        model.progressed(fraction=0.26, epoch=0.0)  # layer 1 of 2 stops at a quarter of the budget
+        model.progressed(0.26)  # layer 1 of 2 stops at a quarter of the budget
         torch.testing.assert_close(-model(x), log_p[1] + 0.5 * after[1])
 
 
 @torch.no_grad()
 def test_scoring_in_order_remembers_what_came_before() -> None:
     torch.manual_seed(0)
-    model = build_model(ArmConfig(segment=4, memory=64, **SMALL), DataSpec("tiny", K, (8,)))
+    net = SegmentTransformer(K, segment=4, memory=64, **SMALL)
+    model = AutoregressiveModel(net, event_shape=(8,))
     for parameter in model.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)
-    assert isinstance(model, AutoregressiveModel)
     model = model.double().eval()
     text = torch.randint(K, (1, 32))
     in_order, _ = model.log_prob_in_order(text.view(4, 8))
@@ -159,3 +159,27 @@ def test_training_finds_a_rule() -> None:
         optimizer.step()
     with torch.no_grad():
         assert abs(float(model.bits_per_dim(x).mean()) - 2.32 / 8) < 0.05
+
+
+@pytest.mark.parametrize("length", [8, 10, 64])
+def test_segments_follow_the_data(length: int) -> None:
+    model = build_model(ArmConfig(num_segments=4, **SMALL), DataSpec("tiny", K, (length,)))
+    assert isinstance(model, AutoregressiveModel)
+    assert isinstance(model.net, SegmentTransformer)
+    assert 3 * model.net.segment < length <= 4 * model.net.segment
+    assert model.net.segment + model.net.memory == length  # no distance that training lacks
+    for wrong in (1, length + 1, -1):
+        with pytest.raises(ValueError, match=f"between 2 and the length of a sequence, {length}; got {wrong}"):
+            build_model(ArmConfig(num_segments=wrong, **SMALL), DataSpec("tiny", K, (length,)))
+
+
+@torch.no_grad()
+def test_dropout_is_for_training_only() -> None:
+    torch.manual_seed(0)
+    model = build_model(ArmConfig(dropout=0.5, **SMALL), DataSpec("tiny", K, (L,))).train()
+    assert isinstance(model, AutoregressiveModel)
+    model.net.out.weight.normal_()
+    x = all_events(K, (L,))
+    torch.testing.assert_close(model.log_prob(x), model.log_prob(x))
+    assert not torch.allclose(model(x), model(x))
+    assert model.training

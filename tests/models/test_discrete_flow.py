@@ -9,6 +9,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.model_config import DiscreteFlowConfig
 from unordinal.models import build_model
 from unordinal.models.discrete_flow import DiscreteFlow, ModuloLayer, shifted_back, straight_through, units_of
+from unordinal.progress import Advance
 
 L = 3
 CASES = {
@@ -81,7 +82,7 @@ class Fixed(ModuloLayer):
     def logits(self, x: Tensor) -> Tensor:
         return self.free.expand(*x.shape[:2], -1)
 
-    def inverse(self, u: Tensor) -> Tensor:
+    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
         return self.data_of(u, self.free.expand(*u.shape, -1))
 
 

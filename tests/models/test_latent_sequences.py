@@ -1,6 +1,7 @@
 """Latent flows and categorical normalizing flows on spaces small enough to enumerate."""
 
 import functools
+import math
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from contracts import Enumerated, check_bounds_are_ordered, check_probabilities_
 from unordinal.data.spec import DataSpec
 from unordinal.model_config import CategoricalNfConfig, LatentConfig, ModelConfig
 from unordinal.models import build_model
+from unordinal.models.categorical_nf import BayesDecoder
 from unordinal.models.latent_flow import KlWarmup, LatentFlow
+from unordinal.nets.recurrent import AroundLSTM
 
 K, L = 3, 2
 SMALL: dict[str, Any] = {"latent_channels": 2, "width": 8, "num_layers": 1, "dropout": 0.0, "channel_width": 4}
@@ -44,7 +47,9 @@ def test_the_decoder_is_bayes_rule() -> None:
     assert isinstance(model, LatentFlow)
     v = torch.randn(4, L, 2, dtype=torch.float64)
     classes = torch.arange(K).expand(4, L, K)
-    prior = torch.full((K,), 1 / K, dtype=torch.float64)
+    assert isinstance(model.decoder, BayesDecoder)
+    model.decoder.log_prior.normal_()
+    prior = torch.softmax(model.decoder.log_prior, -1)
     likelihood = torch.stack(
         [
             torch.stack(
@@ -60,12 +65,12 @@ def test_the_decoder_is_bayes_rule() -> None:
 
 
 def test_the_kl_counts_as_the_schedule_says() -> None:
-    config = LatentConfig(flow="af-af", num_flows=1, **SMALL)
+    config = LatentConfig(flow="af-af", num_flows=1, kl_flat=0.2, kl_rise=0.4, **SMALL)
     model = build_model(config, DataSpec("tiny", K, (L,))).eval()
     assert isinstance(model, LatentFlow)
     x = torch.randint(K, (6, L))
-    for epoch, weight in ((0.0, 1e-5), (1.9, 1e-5), (4.0, 0.5), (6.0, 1.0), (29.0, 1.0)):
-        model.progressed(fraction=0.0, epoch=epoch)
+    for fraction, weight in ((0.0, 1e-5), (0.19, 1e-5), (0.4, 0.5), (0.6, 1.0), (1.0, 1.0)):
+        model.progressed(fraction)
         torch.manual_seed(0)
         loss = model.training_loss(x)
         torch.manual_seed(0)
@@ -74,5 +79,33 @@ def test_the_kl_counts_as_the_schedule_says() -> None:
     torch.manual_seed(0)
     bound = model.elbo(x)
     torch.testing.assert_close(bound, likelihood + minus_kl)  # which never weighs
-    by_budget = KlWarmup(0.1, 0.2, by_budget=True)
-    assert by_budget.weight(fraction=0.2, epoch=0.0) == pytest.approx(0.5)
+    for flat, rise in ((-0.1, 0.2), (0.6, 0.6), (math.nan, 0.1)):
+        with pytest.raises(ValueError, match="parts of the budget"):
+            KlWarmup(flat, rise)
+
+
+@pytest.mark.parametrize("name", ["af-af", "iaf-scf"])
+def test_sampling_tells_of_every_position(name: str) -> None:
+    told: list[float] = []
+    build_model(CASES[name], DataSpec("tiny", K, (5,))).sample(3, advance=told.append)
+    assert sum(told) == 15
+    assert len(told) == (5 if name == "af-af" else 1)
+
+
+@torch.no_grad()
+def test_the_emission_sees_its_own_numbers_only_apart_from_the_others() -> None:
+    torch.manual_seed(0)
+    net = AroundLSTM(2, 3, width=4).double()
+    v = torch.randn(1, 5, 2, dtype=torch.float64)
+    other = v.clone()
+    other[:, 2] += 1
+    read: list[torch.Tensor] = []
+    net.out.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    net(v), net(other)
+    own = net.look.out_channels
+    differs = (read[0] != read[1])[0]  # (L, own + 2 W)
+    assert bool(differs[2, :own].any())
+    assert not bool(differs[2, own:].any())  # what the LSTMs say of a position leaves the position out
+    assert bool(differs[3, own : own + 4].any())
+    assert bool(differs[1, own + 4 :].any())
+    assert not bool(differs[1, own : own + 4].any())

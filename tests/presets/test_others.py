@@ -2,7 +2,11 @@
 
 import pytest
 
+from unordinal.data.spec import DataSpec
 from unordinal.model_config import ArmConfig, CategoricalNfConfig, LatentConfig
+from unordinal.models import build_model
+from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.latent_flow import LatentFlow
 from unordinal.presets import PRESETS, preset
 
 SYSTEMS = ("arm", "arm-xl", "discrete-flow", "latent-af-af", "latent-iaf-scf", "categorical-nf")
@@ -24,8 +28,7 @@ def test_segments_are_a_quarter_of_a_crop() -> None:
     for size in ("tiny", "small", "paper"):
         config = preset("text8/arm-xl", size)
         assert isinstance(config.model, ArmConfig)
-        assert config.data.length == 4 * config.model.segment
-        assert config.model.segment + config.model.memory == config.data.length  # no distance that training lacks
+        assert config.model.num_segments == 4
 
 
 @pytest.mark.parametrize("flow", ["af-af", "iaf-scf"])
@@ -34,13 +37,25 @@ def test_latent_flows_train_as_in_appendix_b4(flow: str) -> None:
     assert isinstance(config.model, LatentConfig)
     assert config.model.flow == flow
     assert (config.train.batch_size, config.train.epochs) == (32, 30)
-    assert (config.model.kl_flat, config.model.kl_rise, config.model.kl_by_budget) == (2, 4, False)
+    assert config.model.kl_flat * 30 == pytest.approx(2)
+    assert config.model.kl_rise * 30 == pytest.approx(4)
+    assert config.model.num_flows == {"af-af": 5, "iaf-scf": 3}[flow]
+    assert (config.model.width, config.model.num_layers, config.model.latent_channels) == (500, 2, 50)
 
 
-def test_categorical_nf_has_the_density_of_argmax_ar() -> None:
+@pytest.mark.parametrize(("data", "symbols"), [("text8", 27), ("enwik8", 256)])
+def test_categorical_nf_has_the_density_of_argmax_ar(data: str, symbols: int) -> None:
     for size in ("tiny", "small", "paper"):
-        ours, theirs = preset("text8/argmax-ar", size), preset("text8/categorical-nf", size)
+        ours, theirs = preset(f"{data}/argmax-ar", size), preset(f"{data}/categorical-nf", size)
         assert isinstance(theirs.model, CategoricalNfConfig)
         for name in ("net", "width", "num_layers", "num_mixtures", "channel_width", "dropout"):
             assert getattr(ours.model, name) == getattr(theirs.model, name)
         assert ours.train.batch_size == theirs.train.batch_size
+        assert (ours.train, ours.optim) == (theirs.train, theirs.optim)
+    flow, nf = (
+        build_model(preset(f"{data}/{name}", "tiny").model, DataSpec(data, symbols, (8,)))
+        for name in ("argmax-ar", "categorical-nf")
+    )
+    assert isinstance(flow, ArgmaxFlow)
+    assert isinstance(nf, LatentFlow)
+    assert nf.num_channels == flow.surjection.num_channels

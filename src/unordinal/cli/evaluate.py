@@ -131,7 +131,7 @@ def check_arguments(args: EvaluateArgs) -> None:
 def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
     """The bound that was asked for, on the split that was asked for."""
     from unordinal.api import score
-    from unordinal.evaluate.exact import DRAWS, EXACT, score_pmf
+    from unordinal.evaluate.exact import EXACT, score_pmf
 
     if args.split == EXACT and data.pmf is None:
         raise ValueError(f"the probabilities of {data.spec.name} are not known; use --split train, val or test")
@@ -142,7 +142,7 @@ def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
             data.pmf,
             bound=args.bound,
             k=args.k,
-            repeats=args.repeats or DRAWS,
+            repeats=args.repeats,
             seed=args.seed,
             progress=progress,
         )

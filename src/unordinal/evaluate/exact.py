@@ -6,8 +6,8 @@ import time
 import numpy as np
 import torch
 
-from unordinal.evaluate.likelihood import SYMBOLS_PER_CALL, Bound, Score, check_bound, iwbo, kind_of
-from unordinal.model import CategoricalModel
+from unordinal.evaluate.likelihood import SYMBOLS_PER_CALL, Bound, Score, check_bound, check_exactness, iwbo, kind_of
+from unordinal.model import CategoricalModel, evaluating
 from unordinal.progress import Progress, silent
 
 EXACT = "exact"  # the name of this split
@@ -27,46 +27,44 @@ def score_pmf(
     *,
     bound: Bound = "elbo",
     k: int = 1000,
-    repeats: int = DRAWS,
+    repeats: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Score:
     """Cross-entropy of the exact probabilities `pmf`, shape (K,) * D, under the model's bound on every cell.
 
-    The only randomness is the model's own draws: `repeats` of the ELBO, or `k` importance weights, per cell. The
-    standard error is theirs, weighted alike.
+    The only randomness is the model's own draws: `repeats` of the ELBO (default 16), or `k` importance weights, per
+    cell. The standard error is theirs, weighted alike.
     """
     check_bound(bound, k)
+    check_exactness(model, bound, repeats or 1)
+    if repeats is None:
+        repeats = 1 if model.is_exact else DRAWS
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     cells = torch.from_numpy(np.stack(np.unravel_index(np.arange(pmf.size), pmf.shape), axis=1))  # (K^D, D)
     weights = torch.from_numpy(pmf.reshape(-1)).double()
     device = next(model.parameters()).device
-    was_training, began = model.training, time.monotonic()
-    model.eval()
-    if model.is_exact and bound == "iwbo":
-        raise ValueError("this model's likelihood is exact: there is no tighter bound")
-    draws = k if bound == "iwbo" else 1 if model.is_exact else repeats
+    began = time.monotonic()
+    draws = k if bound == "iwbo" else repeats
     rows = SYMBOLS_PER_CALL // cells.shape[1]
     values, variances = [], []
-    try:
-        with (
-            torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-            progress("Scoring", len(cells) * draws) as advance,
-        ):
-            torch.manual_seed(seed)
-            for part in cells.split(max(1, rows // draws)):
-                x = part.to(device)
-                if bound == "iwbo":
-                    value, variance = iwbo(model, x, k, rows, advance)
-                else:
-                    each = torch.stack([model.elbo(x).double().cpu() for _ in range(draws)])
-                    value, variance = each.mean(dim=0), each.var(dim=0, correction=min(1, draws - 1)) / draws
-                    advance(draws * len(x))
-                values.append(value)
-                variances.append(variance)
-    finally:
-        model.train(was_training)
+    with (
+        evaluating(model),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        progress("Scoring", len(cells) * draws) as advance,
+    ):
+        torch.manual_seed(seed)
+        for part in cells.split(max(1, rows // draws)):
+            x = part.to(device)
+            if bound == "iwbo":
+                value, variance = iwbo(model, x, k, rows, advance)
+            else:
+                each = torch.stack([model.elbo(x).double().cpu() for _ in range(draws)])
+                value, variance = each.mean(dim=0), each.var(dim=0, correction=min(1, draws - 1)) / draws
+                advance(draws * len(x))
+            values.append(value)
+            variances.append(variance)
     to_bits = 1 / (math.log(2) * cells.shape[1])
     bits = -torch.cat(values) * to_bits
     error = float((weights.square() * torch.cat(variances)).sum().sqrt()) * to_bits

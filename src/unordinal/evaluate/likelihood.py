@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_times
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, evaluating
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.progress import Advance, Progress, silent
@@ -114,33 +114,29 @@ def score_split(
         raise ValueError(f"the {split_name} split holds no whole example")
     if num_examples is not None and num_examples > len(split):
         raise ValueError(f"asked for {num_examples} examples, but the {split_name} split has {len(split)}")
-    if model.is_exact and (bound == "iwbo" or repeats > 1):
-        raise ValueError("this model's likelihood is exact: there is no tighter bound, and nothing to repeat")
+    check_exactness(model, bound, repeats)
     if in_order and bound == "iwbo":
         raise ValueError("scoring in order is for exact likelihoods, not for the importance-weighted bound")
     num = num_examples or len(split)
     device = next(model.parameters()).device
-    was_training, began = model.training, time.monotonic()
-    model.eval()
+    began = time.monotonic()
     scorer = Scorer(model, split, num, batch_size, device)
-    try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            rank = None
-            if in_order:
-                nats, method = scorer.in_order(progress), "in order, with a memory of earlier examples"
-            elif bound == "iwbo":
-                nats, method = scorer.importance_weighted(k, progress), f"{k} draws per example"
-            elif isinstance(model, MultinomialDiffusion) and times == "all":
-                nats, method = scorer.all_times(model, repeats, progress), f"all {model.num_steps} times"
-            elif isinstance(model, MultinomialDiffusion):
-                nats, rank = scorer.stratified_times(model, repeats, progress)
-                method = f"stratified times, {repeats} of {model.num_steps} per example"
-            else:
-                nats = scorer.plain(repeats, progress)
-                method = "one pass" if model.is_exact else counted(repeats)
-    finally:
-        model.train(was_training)
+    with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        rank = None
+        if in_order:
+            nats = scorer.in_order(progress)
+            method = "in order, with a memory of earlier examples; the error takes examples as independent"
+        elif bound == "iwbo":
+            nats, method = scorer.importance_weighted(k, progress), f"{k} draws per example"
+        elif isinstance(model, MultinomialDiffusion) and times == "all":
+            nats, method = scorer.all_times(model, repeats, progress), f"all {model.num_steps} times"
+        elif isinstance(model, MultinomialDiffusion):
+            nats, rank = scorer.stratified_times(model, repeats, progress)
+            method = f"stratified times, {repeats} of {model.num_steps} per example"
+        else:
+            nats = scorer.plain(repeats, progress)
+            method = "one pass" if model.is_exact else counted(repeats)
     bits = nats / (math.log(2) * split[0].numel())
     return Score(
         bits_per_dim=float(bits.mean()),
@@ -153,6 +149,11 @@ def score_split(
         per_example=tuple(bits.tolist()),
         dimensions=split[0].numel(),
     )
+
+
+def check_exactness(model: CategoricalModel, bound: Bound, repeats: int) -> None:
+    if model.is_exact and (bound == "iwbo" or repeats > 1):
+        raise ValueError("this model's likelihood is exact: there is no tighter bound, and nothing to repeat")
 
 
 def standard_error(values: Tensor, rank: Tensor | None = None) -> float | None:

@@ -1,4 +1,4 @@
-"""A flow that is autoregressive over time and, inside a position, over channels."""
+"""Flows that are autoregressive over time and, inside a position, over channels."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
-from unordinal.flows.coupling import Coupling
 from unordinal.flows.elementwise import ElementwiseMap
+from unordinal.flows.fixed_point import causal_fixed_point
 from unordinal.numerics import sum_except_batch
 
 
@@ -25,72 +25,78 @@ class CausalNet(Protocol):
         """Features (B, W) of the next position, given the one before it (B, C), None at the first; and the state."""
 
 
-class TimeCoupling(Bijection):
-    """At every position a coupling of its channels, set by all earlier positions.
+class TimeFlow(Bijection):
+    """At every position a bijection of its channels, set by all earlier positions.
 
-    `net` is a CausalNet whose features are the condition of `coupling`. `forward` is one pass; `inverse` one step per
-    position, all channels at once. Wrapped in `Inverse` it is inverse autoregressive in time: one pass to sample.
+    `net` is a CausalNet whose features are the condition of `inner`. `forward` is one pass. `inverse` takes one step
+    per position, O(L) where a whole pass for each would be O(L^2); or with `is_parallel` a few whole passes, as many as
+    it takes to settle, which is what a training needs that runs in this direction (inverse autoregressive, by
+    `Inverse`).
     """
 
-    def __init__(self, net: nn.Module, coupling: Coupling):
+    def __init__(self, net: nn.Module, inner: Bijection, *, is_parallel: bool = False):
         super().__init__()
-        self.net, self.coupling = net, coupling
+        self.net, self.inner, self.is_parallel = net, inner, is_parallel
+        self.advance: Callable[[float], None] | None = None  # told of each position that `inverse` has done
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        out: tuple[Tensor, Tensor] = self.coupling(v, self.net(v, cond))
+        out: tuple[Tensor, Tensor] = self.inner(v, self.net(v, cond))
         return out
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.by_passes(z, cond) if self.is_parallel else self.by_steps(z, cond)
+
+    def by_steps(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:
         net: Any = self.net
         state, before = net.init_state(len(z)), None
         positions, total = [], z.new_zeros(len(z))
         for place in range(z.shape[1]):
             features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
-            v, log_det = self.coupling.inverse(z[:, place : place + 1], features.unsqueeze(1))
+            v, log_det = self.inner.inverse(z[:, place : place + 1], features.unsqueeze(1))
             before = v.squeeze(1)
             positions.append(before)
             total = total + log_det
+            if self.advance is not None:
+                self.advance(len(z))
         return torch.stack(positions, dim=1), total
 
+    def by_passes(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:
+        devices = [z.device] if z.device.type == "cuda" else []
 
-class Autoregressive(Bijection):
-    """Each number through a map set by all earlier positions and by the earlier channels of its own.
+        def one_pass(v: Tensor) -> Tensor:
+            with torch.random.fork_rng(devices, enabled=self.training):  # the same dropout in every pass
+                return self.inner.inverse(z, self.net(v, cond))[0]
 
-    `net` is a CausalNet, `head` turns its features and the position's own channels into the map's parameters
-    (nets/channels.py). `forward` is one pass; `inverse` makes one network step per position and one small step per
-    channel: O(L), where a whole pass per position and channel would be O(L^2 C).
+        v = causal_fixed_point(one_pass, z)
+        return v, -self(v, cond)[1]
+
+
+class ChannelAutoregressive(Bijection):
+    """Inside a position: each channel through a map set by those before it and by `cond` (B, *D, W), the features.
+
+    `head` turns both into the map's parameters (nets/channels.py), all channels at once or one after another.
     """
 
     index: Tensor
 
-    def __init__(self, net: nn.Module, head: nn.Module, map_: ElementwiseMap, *, num_channels: int):
+    def __init__(self, head: nn.Module, map_: ElementwiseMap, *, num_channels: int):
         super().__init__()
-        self.net, self.head, self.map, self.num_channels = net, head, map_, num_channels
+        self.head, self.map, self.num_channels = head, map_, num_channels
         self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
-        self.advance: Callable[[float], None] | None = None  # told of each position that `inverse` has done
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        parameters = self.head(self.net(v, cond), v) + self.start  # (B, L, C, P)
+        parameters = self.head(cond, v) + self.start  # (B, *D, C, P)
         z, log_slope = self.map.forward(v, parameters)
         return z, sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        net: Any = self.net
         head: Any = self.head
-        state, before = net.init_state(len(z)), None
-        assert z.shape[-1] == self.num_channels
-        positions, total = [], z.new_zeros(len(z))
-        for place in range(z.shape[1]):
-            features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
-            hidden = head.prepare(features)
-            before = z.new_zeros(len(z), self.num_channels)  # (B, C), filled channel by channel
-            for channel in range(self.num_channels):
-                parameters = head.step(hidden, before, channel) + self.start[channel]  # (B, P)
-                v, log_slope = self.map.inverse(z[:, place, channel], parameters)
-                before = before.index_copy(1, self.index[channel], v.unsqueeze(1))
-                total = total + log_slope
-            positions.append(before)
-            if self.advance is not None:
-                self.advance(len(z))
-        return torch.stack(positions, dim=1), total
+        hidden = head.prepare(cond)
+        v, total = torch.zeros_like(z), torch.zeros_like(z[..., 0])  # v is filled channel by channel
+        for channel in range(self.num_channels):
+            parameters = head.step(hidden, v, channel) + self.start[channel]  # (B, *D, P)
+            found, log_slope = self.map.inverse(z[..., channel], parameters)
+            v = v.index_copy(-1, self.index[channel], found.unsqueeze(-1))
+            total = total + log_slope
+        return v, sum_except_batch(total)

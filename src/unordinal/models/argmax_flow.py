@@ -5,9 +5,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from unordinal.flows.autoregressive import Autoregressive
 from unordinal.flows.density import Density
-from unordinal.models.importance import ImportanceModel, start_actnorm
+from unordinal.model import evaluating
+from unordinal.models.importance import FLOW, ImportanceModel, start_actnorm, stepwise, watched
 from unordinal.progress import Advance
 from unordinal.surjections.surjection import Surjection
 
@@ -89,32 +89,23 @@ class ArgmaxFlow(ImportanceModel):
         Codes that mean no class are numbers >= num_classes; they are kept, or with `invalid="resample"` the samples
         that hold one are drawn anew, at most 20 times. `advance` is told of every position drawn.
         """
-        shape = self.checked_shape(num_samples, event_shape, settings)
+        shape = self.checked_shape(num_samples, event_shape, settings, FLOW)
         if invalid not in ("keep", "resample"):
             raise ValueError(f"invalid codes can be kept or resampled, not {invalid!r}")
-        was_training = self.training
-        self.eval()
-        steps = [part for part in self.density.modules() if isinstance(part, Autoregressive)]
-        for step in steps[:1]:
-            step.advance = advance
-        try:
+        with evaluating(self), watched(self.density, advance):
             x = self._draw(num_samples, shape, generator)
             for _ in range(MOST_TRIES - 1):
                 bad = (x >= self.num_classes).flatten(1).any(dim=1)
                 if invalid == "keep" or not bool(bad.any()):
                     break
                 x[bad] = self._draw(int(bad.sum()), shape, generator)
-        finally:
-            self.train(was_training)
-            for step in steps[:1]:
-                step.advance = None
         num_bad = int((x >= self.num_classes).flatten(1).any(dim=1).sum())
         if invalid == "resample" and num_bad:
             raise InvalidSamplesError(
                 f"{num_bad} of {num_samples} samples still hold invalid codes after {MOST_TRIES} tries; "
                 "keep them, or train the model longer"
             )
-        if advance is not None and not steps:
+        if advance is not None and not stepwise(self.density):
             advance(num_samples * shape.numel())
         return x
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, evaluating
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.progress import Advance
@@ -30,32 +30,27 @@ class AutoregressiveModel(CategoricalModel):
         self.fraction = 0.0
         self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
 
-    def progressed(self, *, fraction: float, epoch: float) -> None:  # noqa: ARG002
+    def progressed(self, fraction: float) -> None:
         self.fraction = fraction
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """The exact log-probability: (B, L) -> (B,) nats."""
+        """The exact log-probability, without dropout: (B, L) -> (B,) nats."""
         self.check_classes(x)
-        x = x.long()
-        return log_likelihood(self.net(x), x)
+        with evaluating(self):
+            return log_likelihood(self.net(x.long()), x.long())
 
     def elbo(self, x: Tensor) -> Tensor:
-        """`log_prob`, without dropout; there is no gap."""
-        was_training = self.training
-        self.eval()
-        try:
-            return self.log_prob(x)
-        finally:
-            self.train(was_training)
+        """`log_prob`; there is no gap."""
+        return self.log_prob(x)
 
     def log_weight(self, x: Tensor) -> Tensor:
-        return self.elbo(x)
+        return self.log_prob(x)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        if self.second is None:
-            return -self.log_prob(x)
         self.check_classes(x)
         x = x.long()
+        if self.second is None:
+            return -log_likelihood(self.net(x), x)
         features = self.net.features(x)  # not through `forward`: --compile leaves this loss as it is
         num = len(features)
         loss = torch.zeros(len(x), device=x.device)
@@ -82,24 +77,15 @@ class AutoregressiveModel(CategoricalModel):
 
         `temperature` divides the logits; 0 takes the likeliest class.
         """
-        if settings:
-            raise ValueError(
-                f"an autoregressive model is sampled one class after another: it has no {', '.join(settings)}"
-            )
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+        how = "an autoregressive model is sampled one class after another"
+        (length,) = self.checked_shape(num_samples, event_shape, settings, how)
         if not 0 <= temperature < math.inf:
             raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
-        shape = self.event_shape if event_shape is None else torch.Size(event_shape)
-        if len(shape) != 1 or shape[0] < 1:
-            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
-        given = [] if prompt is None else self.checked_prompt(prompt, shape[0])
-        was_training = self.training
-        self.eval()
-        try:
+        given = [] if prompt is None else self.checked_prompt(prompt, length)
+        with evaluating(self):
             state, last, drawn = self.net.init_state(num_samples), None, []
             device = self.net.out.weight.device
-            for place in range(shape[0]):
+            for place in range(length):
                 logits, state = self.net.step(last, state)
                 if place < len(given):
                     last = torch.full((num_samples,), given[place], device=device)
@@ -110,8 +96,6 @@ class AutoregressiveModel(CategoricalModel):
                 drawn.append(last)
                 if advance is not None:
                     advance(num_samples)
-        finally:
-            self.train(was_training)
         return torch.stack(drawn, dim=1)
 
     def checked_prompt(self, prompt: Tensor, length: int) -> list[int]:
@@ -135,15 +119,11 @@ class AutoregressiveModel(CategoricalModel):
         if not isinstance(self.net, SegmentTransformer):
             raise ValueError("only a network with a memory of segments scores chunks in order")
         self.check_classes(chunks)
-        was_training = self.training
-        self.eval()
         found = []
-        try:
+        with evaluating(self):
             for chunk in chunks.long():
                 h, past = self.net.normed(chunk.unsqueeze(0), past)
                 found.append(log_likelihood(self.net.out(h), chunk.unsqueeze(0)))
-        finally:
-            self.train(was_training)
         return torch.cat(found), past
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
-from unordinal.flows.autoregressive import Autoregressive
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
@@ -94,7 +94,7 @@ def mixture_density(config: MixtureConfig, length: int, num_channels: int, layer
     map_ = LogisticMixture(config.num_mixtures)
     net = causal_net(config, num_channels)  # first, since it complains about sizes that cannot be
     head = ChannelNet(config.width, num_channels, map_.num_parameters, width=config.channel_width)
-    last = Autoregressive(net, head, map_, num_channels=num_channels)
+    last = TimeFlow(net, ChannelAutoregressive(head, map_, num_channels=num_channels))
     return Flow(Chain([*layers, last]), StandardLogistic((length, num_channels)))
 
 

@@ -1,10 +1,12 @@
 """The systems that the paper compares with, from their part of a run's configuration."""
 
+from typing import Any
+
 from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
-from unordinal.flows.autoregressive import Autoregressive, TimeCoupling
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardNormal
@@ -21,29 +23,32 @@ from unordinal.models.latent_flow import KlWarmup, LatentFlow
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 from unordinal.nets.context import Mlp
-from unordinal.nets.recurrent import BiLSTM, CausalLSTM
+from unordinal.nets.recurrent import AroundLSTM, BiLSTM, CausalLSTM
 
 
 def build_arm(config: ArmConfig, spec: DataSpec) -> AutoregressiveModel:
     """A Transformer over classes; with segments it is a Transformer-XL."""
     spec.require_sequences()
-    if config.segment < 0 or config.memory < 0:
-        raise ValueError(f"segment and memory must be at least 0, got {config.segment} and {config.memory}")
-    settings = {
+    settings: Any = {
         "width": config.width,
         "num_blocks": config.num_blocks,
         "num_heads": config.num_heads,
         "conv": config.conv,
         "dropout": config.dropout,
     }
-    if config.segment == 0 and config.memory:
-        raise ValueError(f"a memory of {config.memory} needs segments; set model.segment, or model.memory to 0")
-    if config.segment == 0:
-        net = ClassTransformer(spec.num_classes, **settings)  # type: ignore[arg-type]
+    (length,) = spec.event_shape
+    if config.num_segments == 0:
+        net = ClassTransformer(spec.num_classes, **settings)
     elif config.auxiliary:
         raise ValueError("auxiliary losses are for the Transformer without segments; use one or the other")
+    elif not 2 <= config.num_segments <= length:
+        raise ValueError(
+            f"num_segments must be 0 for none, or between 2 and the length of a sequence, {length}; "
+            f"got {config.num_segments}"
+        )
     else:
-        net = SegmentTransformer(spec.num_classes, segment=config.segment, memory=config.memory, **settings)  # type: ignore[arg-type]
+        segment = -(-length // config.num_segments)  # the last segment of a crop sees all others: no more is remembered
+        net = SegmentTransformer(spec.num_classes, segment=segment, memory=length - segment, **settings)
     return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=config.auxiliary)
 
 
@@ -89,43 +94,43 @@ def build_latent_flow(config: LatentConfig, spec: DataSpec) -> LatentFlow:
             f"{config.num_flows}"
         )
     channels, num_classes = config.latent_channels, spec.num_classes
-    lstm = {"width": config.width, "num_layers": config.num_layers, "dropout": config.dropout}
+    lstm: Any = {"width": config.width, "num_layers": config.num_layers}
     return LatentFlow(
         prior=latent_prior(config, spec.event_shape[0]),
-        context=nn.Sequential(nn.Embedding(num_classes, config.width), BiLSTM(config.width, 2 * channels, **lstm)),  # type: ignore[arg-type]
+        context=nn.Sequential(nn.Embedding(num_classes, config.width), BiLSTM(config.width, 2 * channels, **lstm)),
         posterior=ConditionalNormal(nn.Identity()),
-        decoder=BiLSTM(channels, num_classes, **lstm),  # type: ignore[arg-type]
+        decoder=AroundLSTM(channels, num_classes, **lstm),
         num_classes=num_classes,
         num_channels=channels,
         event_shape=spec.event_shape,
-        warmup=KlWarmup(config.kl_flat, config.kl_rise, by_budget=config.kl_by_budget),
+        warmup=KlWarmup(config.kl_flat, config.kl_rise),
     )
 
 
 def latent_prior(config: LatentConfig, length: int) -> Density:
-    """p(z): autoregressive in time and channels, or inverse autoregressive in time with couplings of the channels."""
+    """p(z): one LSTM over time that sets a stack of layers inside each position, autoregressive or couplings."""
     channels, map_ = config.latent_channels, NonlinearSquared()
-    fixed = split_of(channels)
-    layers: list[Bijection] = []
+    net = CausalLSTM(channels, width=config.width, num_layers=config.num_layers, dropout=config.dropout)
+    fixed, layers = split_of(channels), list[Bijection]()
     for _ in range(config.num_flows):
-        net = CausalLSTM(channels, width=config.width, num_layers=1, dropout=config.dropout)
         if config.flow == "af-af":
             head = ChannelNet(config.width, channels, map_.num_parameters, width=config.channel_width)
-            layers.append(Autoregressive(net, head, map_, num_channels=channels))
+            layers.append(ChannelAutoregressive(head, map_, num_channels=channels))
         else:
-            out = map_.num_parameters * (channels - fixed)
-            inner = Mlp(fixed + config.width, out, width=config.channel_width)
-            layers.append(Inverse(TimeCoupling(net, Coupling(inner, map_, num_channels=channels))))
+            out, hidden = map_.num_parameters * (channels - fixed), config.channel_width * channels
+            layers.append(Coupling(Mlp(fixed + config.width, out, width=hidden), map_, num_channels=channels))
         layers.append(Reversal(-1))
-    return Flow(Chain(layers), StandardNormal((length, channels)))
+    if config.flow == "af-af":
+        return Flow(TimeFlow(net, Chain(layers)), StandardNormal((length, channels)))
+    return Flow(Inverse(TimeFlow(net, Chain(layers), is_parallel=True)), StandardNormal((length, channels)))
 
 
 def build_categorical_nf(config: CategoricalNfConfig, spec: DataSpec) -> LatentFlow:
     spec.require_sequences()
     check_known("net", config.net, NETS)
-    if config.latent_channels < 1:
-        raise ValueError(f"latent_channels must be at least 1, got {config.latent_channels}")
-    channels = config.latent_channels
+    channels = (spec.num_classes - 1).bit_length() if config.latent_channels is None else config.latent_channels
+    if channels < 1:
+        raise ValueError(f"latent_channels must be at least 1, got {channels}")
     context, posterior, decoder = encoding(spec.num_classes, channels)
     return LatentFlow(
         prior=mixture_density(config, spec.event_shape[0], channels, [ActNorm(channels)]),

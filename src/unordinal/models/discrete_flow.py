@@ -2,13 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, evaluating
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.progress import Advance
 
@@ -95,8 +96,8 @@ class ModuloLayer(nn.Module, ABC):
         return (u + location.argmax(dim=-1)) % self.num_classes
 
     @abstractmethod
-    def inverse(self, u: Tensor) -> Tensor:
-        """Classes x of u: (B, L) -> (B, L)."""
+    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
+        """Classes x of u: (B, L) -> (B, L); `advance` is told of the places done."""
 
     def parts(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         location, scale = logits.split([self.num_classes, self.num_outputs - self.num_classes], dim=-1)
@@ -123,7 +124,7 @@ class AutoregressiveModulo(ModuloLayer):
     def logits(self, x: Tensor) -> Tensor:
         return self.turned(self.head(self.net(self.turned(x))))
 
-    def inverse(self, u: Tensor) -> Tensor:
+    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
         net: Any = self.net
         u = self.turned(u)
         state, last, found = net.init_state(len(u)), None, []
@@ -132,13 +133,26 @@ class AutoregressiveModulo(ModuloLayer):
             x = self.data_of(u[:, place], self.head(features))
             last = self.one_hot(x)
             found.append(x)
+            if advance is not None:
+                advance(len(u))
         return self.turned(torch.stack(found, dim=1))
 
 
 class BipartiteModulo(ModuloLayer):
-    """Every second place is moved by the others; `net` maps one-hots (B, L, K) to (B, L, num_outputs)."""
+    """Every second place is moved by the others.
 
-    def __init__(self, make_net: Any, num_classes: int, *, has_scale: bool, temperature: float, moves_odd: bool):
+    `make_net` gives a network from one-hots (B, L, K) to (B, L, num_outputs), for those two numbers.
+    """
+
+    def __init__(
+        self,
+        make_net: Callable[[int, int], nn.Module],
+        num_classes: int,
+        *,
+        has_scale: bool,
+        temperature: float,
+        moves_odd: bool,
+    ):
         super().__init__(num_classes, has_scale=has_scale, temperature=temperature)
         self.net, self.moves_odd = make_net(num_classes, self.num_outputs), moves_odd
 
@@ -152,8 +166,10 @@ class BipartiteModulo(ModuloLayer):
     def logits(self, x: Tensor) -> Tensor:
         return self.net(x * (1 - self.moves(x)))
 
-    def inverse(self, u: Tensor) -> Tensor:
+    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
         x = self.data_of(u, self.logits(self.one_hot(u)))  # places that stay are the same in u and in x
+        if advance is not None:
+            advance(u.numel())
         return torch.where(self.moves(u).squeeze(-1) > 0, x, u)
 
 
@@ -170,8 +186,10 @@ class DiscreteFlow(CategoricalModel):
 
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:
-        """The base starts from the frequencies of the classes in a first batch, smoothed."""
+        """The base starts from the frequencies of the classes in a first batch, smoothed; a trained one stays."""
         self.check_classes(x)
+        if bool(self.base.any()):
+            return
         counts = torch.bincount(x.flatten(), minlength=self.num_classes).to(self.base) + 1.0
         self.base.copy_(torch.log(counts / counts.sum()).expand_as(self.base))
 
@@ -188,14 +206,10 @@ class DiscreteFlow(CategoricalModel):
         """The exact log-probability: (B, L) -> (B,) nats."""
         self.check_classes(x)
         self.check_length(x.shape[1])
-        was_training = self.training
-        self.eval()
-        try:
+        with evaluating(self):
             u = x.long()
             for layer in self.stack():
                 u = layer.noise_of(u)
-        finally:
-            self.train(was_training)
         log_base = torch.log_softmax(self.base, dim=-1).expand(len(x), -1, -1)
         return sum_except_batch(log_base.gather(-1, u.unsqueeze(-1)))
 
@@ -217,22 +231,14 @@ class DiscreteFlow(CategoricalModel):
         **settings: Any,
     ) -> Tensor:
         """Draw u from the base and find its x: (N, L)."""
-        if settings:
-            raise ValueError(f"a discrete flow is sampled in one go: it has no {', '.join(settings)}")
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if event_shape is not None and tuple(event_shape) != tuple(self.event_shape):
+        shape = self.checked_shape(num_samples, event_shape, settings, "a discrete flow is sampled in one go")
+        if shape != self.event_shape:
             raise ValueError(
-                f"the base has shape {tuple(self.event_shape)} and cannot draw {tuple(event_shape)}; leave out --length"
+                f"the base has shape {tuple(self.event_shape)} and cannot draw {tuple(shape)}; leave out --length"
             )
-        was_training = self.training
-        self.eval()
-        try:
+        part = None if advance is None else lambda places: advance(places / len(self.layers))
+        with evaluating(self):
             x = draw_categorical(self.base.expand(num_samples, *self.base.shape), generator)
             for layer in reversed(self.stack()):
-                x = layer.inverse(x)
-                if advance is not None:
-                    advance(x.numel() / len(self.layers))
-        finally:
-            self.train(was_training)
+                x = layer.inverse(x, part)
         return x

@@ -1,14 +1,18 @@
 """What models share that are trained on their importance weights: argmax flows and latent flows."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 
 from unordinal.flows.actnorm import ActNorm
+from unordinal.flows.autoregressive import TimeFlow
 from unordinal.flows.density import Density
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, evaluating
+from unordinal.progress import Advance
 
+FLOW = "a flow is sampled in one go"
 START_SYMBOLS, START_EXAMPLES = 2048, 8  # from which ActNorm starts, at least: enough for a mean, whatever the shape
 
 
@@ -21,29 +25,30 @@ class ImportanceModel(CategoricalModel):
 
     def elbo(self, x: Tensor) -> Tensor:
         """One draw of `log_weight`, without dropout and without starting anything."""
-        was_training = self.training
-        self.eval()
-        try:
+        with evaluating(self):
             return self.log_weight(x)
-        finally:
-            self.train(was_training)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return -self.log_weight(x)
 
-    def checked_shape(
-        self, num_samples: int, event_shape: tuple[int, ...] | None, settings: dict[str, object]
-    ) -> torch.Size:
-        """The shape of a sample, once all that was asked for is possible."""
-        shape = torch.Size(self.event_shape if event_shape is None else event_shape)
-        if settings:
-            raise ValueError(f"a flow is sampled in one go: it has no {', '.join(settings)}")
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if len(shape) != len(self.event_shape) or min(shape) < 1:
-            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
-        self.check_sides(shape)
-        return shape
+
+@contextmanager
+def watched(density: Density, advance: Advance | None) -> Iterator[None]:
+    """Let `advance` know of every position that a density draws one after another."""
+    steps = stepwise(density)[:1]
+    for step in steps:
+        step.advance = advance
+    try:
+        yield
+    finally:
+        for step in steps:
+            step.advance = None
+
+
+def stepwise(density: Density) -> list[TimeFlow]:
+    """The parts of a density that are sampled position by position."""
+    parts = [part for part in density.modules() if isinstance(part, TimeFlow)]
+    return [part for part in parts if not part.is_parallel]
 
 
 def start_actnorm(model: nn.Module, density: Density, v: Tensor) -> None:

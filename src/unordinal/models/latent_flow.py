@@ -7,34 +7,37 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.density import Density
-from unordinal.models.importance import ImportanceModel, start_actnorm
+from unordinal.model import evaluating
+from unordinal.models.importance import FLOW, ImportanceModel, start_actnorm, stepwise, watched
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.progress import Advance
 
 
 @dataclass(frozen=True)
 class KlWarmup:
-    """How much the KL counts in training: `lowest` for a while, then linearly up to 1.
+    """How much the KL counts in training: `lowest` for a part of the budget, then linearly up to 1 over another.
 
-    `flat` and `rise` are in passes over the data (appendix B.4: 2 and 4), or with `by_budget` in parts of the budget.
+    Appendix B.4 has 2 and 4 of 30 passes over the data.
     """
 
     flat: float
     rise: float
     lowest: float = 1e-5
-    by_budget: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.flat, self.rise) < 0:
-            raise ValueError(f"kl_flat and kl_rise must be at least 0, got {self.flat:g} and {self.rise:g}")
+        if not (self.flat >= 0 and self.rise >= 0 and self.flat + self.rise <= 1):
+            raise ValueError(
+                f"kl_flat and kl_rise are parts of the budget, each at least 0 and together at most 1; "
+                f"got {self.flat:g} and {self.rise:g}"
+            )
 
-    def weight(self, *, fraction: float, epoch: float) -> float:
+    def weight(self, fraction: float) -> float:
         """
-        >>> [KlWarmup(2, 4).weight(fraction=0.0, epoch=e) for e in (0, 2, 4, 6)]
+        >>> [KlWarmup(0.25, 0.5).weight(f) for f in (0, 0.25, 0.5, 1)]
         [1e-05, 1e-05, 0.5, 1.0]
         """
-        at = fraction if self.by_budget else epoch
-        return min(1.0, max(self.lowest, (at - self.flat) / self.rise if self.rise else float(at >= self.flat)))
+        risen = (fraction - self.flat) / self.rise if self.rise else float(fraction >= self.flat)
+        return min(1.0, max(self.lowest, risen))
 
 
 class LatentFlow(ImportanceModel):
@@ -81,9 +84,9 @@ class LatentFlow(ImportanceModel):
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
 
-    def progressed(self, *, fraction: float, epoch: float) -> None:
+    def progressed(self, fraction: float) -> None:
         if self.warmup is not None:
-            self.kl_weight = self.warmup.weight(fraction=fraction, epoch=epoch)
+            self.kl_weight = self.warmup.weight(fraction)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Minus the bound, its KL weighted less at the beginning where `warmup` says so."""
@@ -111,15 +114,11 @@ class LatentFlow(ImportanceModel):
         **settings: Any,
     ) -> Tensor:
         """Draw z ~ p(z), then every x_i ~ p(x_i | z): (N, *D) classes."""
-        shape = self.checked_shape(num_samples, event_shape, settings)
-        was_training = self.training
-        self.eval()
-        try:
+        shape = self.checked_shape(num_samples, event_shape, settings, FLOW)
+        with evaluating(self), watched(self.prior, advance):
             z, _ = self.prior.sample(num_samples, event_shape=(*shape, self.num_channels), generator=generator)
             x = draw_categorical(self.decoder(z), generator)
-        finally:
-            self.train(was_training)
-        if advance is not None:
+        if advance is not None and not stepwise(self.prior):
             advance(num_samples * shape.numel())
         return x
 
@@ -127,4 +126,5 @@ class LatentFlow(ImportanceModel):
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """x through a latent and back, at every place the likeliest class: (B, *D) -> (B, *D)."""
         self.check_classes(x)
-        return self.decoder(self.encoded(x, generator)[0]).argmax(dim=-1)
+        with evaluating(self):
+            return self.decoder(self.encoded(x, generator)[0]).argmax(dim=-1)

@@ -37,10 +37,10 @@ class ChannelNet(nn.Module):
         return torch.einsum("...cm,cmp->...cp", hidden, self.out)
 
     def prepare(self, h: Tensor) -> Tensor:
-        """What all channels of a position share: (B, W) -> (B, C, m)."""
+        """What all channels of a position share: (..., W) -> (..., C, m)."""
         return self.features(h).unflatten(-1, (self.num_channels, self.width))
 
     def step(self, prepared: Tensor, v: Tensor, channel: int) -> Tensor:
-        """The parameters of one channel, given v (B, C) of which only the channels before it are read: (B, P)."""
-        hidden = prepared[:, channel] + self.look(v) @ (self.before[:, channel] * self.is_before[:, channel])
+        """The parameters of one channel, given v (..., C) of which only the channels before it are read: (..., P)."""
+        hidden = prepared[..., channel, :] + self.look(v) @ (self.before[:, channel] * self.is_before[:, channel])
         return F.relu(hidden).square() @ self.out[channel]

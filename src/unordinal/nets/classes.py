@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
+from unordinal.nets.embeddings import rotary_angles
 from unordinal.nets.linear import zero_linear
-from unordinal.nets.sequence import PlainBlock, blocks_of, check_sizes
+from unordinal.nets.sequence import PlainBlock, blocks_of, check_sizes, fresh_state, step_blocks
 
 
 class ClassTransformer(nn.Module):
@@ -57,22 +57,14 @@ class ClassTransformer(nn.Module):
         return found
 
     def init_state(self, batch: int) -> Any:
-        return {"batch": batch, "place": 0, "caches": [(None, None)] * len(self.blocks)}
+        return fresh_state(batch, len(self.blocks))
 
     def step(self, x_before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
         """Logits (B, K) of the next position, given the class before it (B,), None at the first; and the state."""
-        device = self.out.weight.device
-        start = torch.full((state["batch"],), self.num_classes, device=device)
-        h = self.embed(start if x_before is None else x_before).unsqueeze(1)  # (B, 1, C)
-        place = torch.tensor([state["place"]], device=device)
-        cos, sin = (a.to(h.dtype) for a in rotary_angles_at(place, self.head_channels))
-        caches = []
-        for block, cache in zip(self.blocks, state["caches"], strict=True):
-            assert isinstance(block, PlainBlock)
-            h, after = block.step(h, cos, sin, cache)
-            caches.append(after)
-        logits = self.out(F.layer_norm(h, h.shape[-1:]).squeeze(1))
-        return logits, {"batch": state["batch"], "place": state["place"] + 1, "caches": caches}
+        start = torch.full((state["batch"],), self.num_classes, device=self.out.weight.device)
+        h = self.embed(start if x_before is None else x_before)  # (B, C)
+        h, state = step_blocks(self.blocks, h, state, self.head_channels)
+        return self.out(h), state
 
 
 Memory = list[Tensor]  # each layer's inputs at the positions remembered, (B, M, C)

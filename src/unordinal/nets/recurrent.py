@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.context import Mlp
 from unordinal.nets.linear import zero_linear
 from unordinal.nets.sharp import SharpFeatures
 
@@ -76,6 +77,28 @@ class BiLSTM(nn.Module):
     def forward(self, v: Tensor) -> Tensor:
         h, _ = self.lstm(self.dropout(self.look(v)))
         return self.out(h)
+
+
+class AroundLSTM(nn.Module):
+    """Every position from its own channels and, apart, from those before and those after it: (B, L, in) -> (B, L, out).
+
+    Two LSTMs read the others; what they know of the position itself is left out, so that its own channels must tell.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, width: int, num_layers: int = 1):
+        super().__init__()
+        check_sizes(width, num_layers, 0.0)
+        self.look = SharpFeatures(in_channels)
+        self.lstm = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True, bidirectional=True)
+        remember(self.lstm)
+        self.out = Mlp(self.look.out_channels + 2 * width, out_channels, width=width)
+
+    def forward(self, v: Tensor) -> Tensor:
+        own = self.look(v)
+        before, after = self.lstm(own)[0].chunk(2, dim=-1)
+        before = F.pad(before[:, :-1], (0, 0, 1, 0))
+        after = F.pad(after[:, 1:], (0, 0, 0, 1))
+        return self.out(torch.cat([own, before, after], dim=-1))
 
 
 def remember(lstm: nn.LSTM) -> None:

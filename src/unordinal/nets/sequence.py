@@ -74,6 +74,25 @@ def blocks_of(
     return nn.ModuleList(PlainBlock(width, **settings) for _ in range(num_blocks))
 
 
+def fresh_state(batch: int, num_blocks: int) -> Any:
+    """What a stack of causal blocks knows before the first position."""
+    return {"batch": batch, "place": 0, "caches": [(None, None)] * num_blocks}
+
+
+def step_blocks(blocks: nn.ModuleList, h: Tensor, state: Any, head_channels: int) -> tuple[Tensor, Any]:
+    """One position through causal blocks, from the keys and values of those before: (B, W) -> (B, W), normed."""
+    h = h.unsqueeze(1)
+    place = torch.tensor([state["place"]], device=h.device)
+    cos, sin = (a.to(h.dtype) for a in rotary_angles_at(place, head_channels))
+    caches = []
+    for block, cache in zip(blocks, state["caches"], strict=True):
+        assert isinstance(block, PlainBlock)
+        h, after = block.step(h, cos, sin, cache)
+        caches.append(after)
+    h = F.layer_norm(h, h.shape[-1:]).squeeze(1)
+    return h, {"batch": state["batch"], "place": state["place"] + 1, "caches": caches}
+
+
 class SequenceTransformer(nn.Module):
     """Every position from all of them: (B, L, in) -> (B, L, out); the output starts at zero."""
 
@@ -142,18 +161,10 @@ class CausalTransformer(nn.Module):
         return F.layer_norm(h, h.shape[-1:])
 
     def init_state(self, batch: int) -> Any:
-        return {"batch": batch, "place": 0, "caches": [(None, None)] * len(self.blocks)}
+        return fresh_state(batch, len(self.blocks))
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
         """One position on, from the keys and values of those before."""
         before = self.dropout(self.first.expand(state["batch"], -1) if v_before is None else self.look(v_before))
-        h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1)).unsqueeze(1)  # (B, 1, W)
-        place = torch.tensor([state["place"]], device=h.device)
-        cos, sin = (a.to(h.dtype) for a in rotary_angles_at(place, self.head_channels))
-        caches = []
-        for block, cache in zip(self.blocks, state["caches"], strict=True):
-            assert isinstance(block, PlainBlock)
-            h, after = block.step(h, cos, sin, cache)
-            caches.append(after)
-        h = F.layer_norm(h, h.shape[-1:]).squeeze(1)
-        return h, {"batch": state["batch"], "place": state["place"] + 1, "caches": caches}
+        h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1))  # (B, W)
+        return step_blocks(self.blocks, h, state, self.head_channels)

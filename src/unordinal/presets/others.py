@@ -7,11 +7,18 @@ tiny and small are ours.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from unordinal.config import DataConfig, OptimConfig, RunConfig, Size, TrainConfig
-from unordinal.model_config import ArmConfig, CategoricalNfConfig, DiscreteFlowConfig, LatentConfig, ModelConfig
-from unordinal.presets.flows import ENWIK8, QUICK_OPTIM, TEXT8
+from unordinal.model_config import (
+    ArmConfig,
+    CategoricalNfConfig,
+    DiscreteFlowConfig,
+    LatentConfig,
+    MixtureConfig,
+    ModelConfig,
+)
+from unordinal.presets.flows import ENWIK8, QUICK_OPTIM, TEXT8, paper_size, sized
 from unordinal.presets.text import QUICK_OPTIM as QUICK_MATRICES
 
 Sized = tuple[ModelConfig, TrainConfig, OptimConfig]
@@ -25,7 +32,7 @@ def arm(size: Size) -> Sized:
     """Autoregressive Transformer over classes, exact likelihood."""
     if size == "paper":
         model = ArmConfig(width=512, num_blocks=64, num_heads=2, dropout=0.55, auxiliary=True)
-        return model, TrainConfig(epochs=100, batch_size=16, lr=1e-4), OptimConfig(optimizer="adam")
+        return model, TrainConfig(epochs=100, batch_size=16, lr=1e-4), OptimConfig(optimizer="adam", ema=0.0)
     if size == "tiny":
         model = ArmConfig(width=128, num_blocks=3, num_heads=4, conv=5)
     else:
@@ -35,27 +42,21 @@ def arm(size: Size) -> Sized:
 
 def arm_xl(size: Size) -> Sized:
     """Transformer-XL: segments with a memory, exact likelihood."""
-    model, train, optim = arm(size)  # how long segments are follows from the data
+    model, train, optim = arm(size)
     assert isinstance(model, ArmConfig)
     if size == "paper":
-        model = ArmConfig(width=1024, num_blocks=24, num_heads=8, dropout=0.15, segment=1, memory=1)
-        return (
-            model,
-            TrainConfig(epochs=100, batch_size=64, lr=2.5e-4),
-            OptimConfig(optimizer="adam", decay_to_zero=True),
-        )
-    return replace(model, segment=1, memory=1), train, optim
+        model = ArmConfig(width=1024, num_blocks=24, num_heads=8, dropout=0.15, num_segments=4)
+        optim = OptimConfig(optimizer="adam", warmup=4000, decay_to_zero=True, ema=0.0)
+        return model, TrainConfig(epochs=100, batch_size=64, lr=2.5e-4), optim
+    return replace(model, num_segments=4), train, optim
 
 
 def discrete_flow(size: Size) -> Sized:
     """Discrete flow, autoregressive, location modulo K, straight-through gradients."""
     if size == "paper":
         model = DiscreteFlowConfig(width=512, num_layers=8, num_heads=8)
-        return (
-            model,
-            TrainConfig(epochs=40, batch_size=64, lr=1e-3),
-            OptimConfig(optimizer="adam", decay_per_epoch=0.995),
-        )
+        optim = OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
+        return model, TrainConfig(epochs=40, batch_size=64, lr=1e-3), optim
     if size == "tiny":
         model = DiscreteFlowConfig(width=128, num_layers=3, num_heads=4, conv=5)
     else:
@@ -73,11 +74,8 @@ def latent(model: LatentConfig, size: Size) -> Sized:
         num_flows=2 if tiny else 4,
         width=96 if tiny else 256,
         num_layers=1,
-        channel_width=24 if tiny else 48,
+        channel_width=16,
         dropout=0.0,
-        kl_flat=2 / 30,
-        kl_rise=4 / 30,
-        kl_by_budget=True,  # the same parts of the training as 2 and 4 of 30 epochs
     )
     return (
         model,
@@ -93,25 +91,17 @@ def latent_af_af(size: Size) -> Sized:
 
 def latent_iaf_scf(size: Size) -> Sized:
     """Latent flow IAF/SCF, inverse autoregressive in time, split coupling in channels."""
-    return latent(LatentConfig(flow="iaf-scf"), size)
+    return latent(LatentConfig(flow="iaf-scf", num_flows=3, dropout=0.0), size)
 
 
 def categorical_nf(size: Size) -> Sized:
     """Categorical normalizing flow on the density model of argmax-ar."""
-    if size == "paper":
-        model = CategoricalNfConfig(width=2048, num_layers=2, num_mixtures=27, channel_width=128, dropout=0.25)
-        train = TrainConfig(epochs=40, batch_size=64, lr=1e-3)
-        return model, train, OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
-    tiny = size == "tiny"
-    width, layers = (256, 1) if tiny else (768, 2)
-    model = CategoricalNfConfig(
-        width=width, num_layers=layers, num_heads=4, num_mixtures=8, channel_width=32 if tiny else 64
-    )
-    return (
-        model,
-        TrainConfig(minutes=minutes(size), batch_size=4 if tiny else 16, lr=8e-3 if tiny else 2e-3),
-        QUICK_OPTIM,
-    )
+    flow, train, optim = paper_size(TEXT8, "ar")  # the same for both data sets
+    if size != "paper":
+        flow, train = sized(flow, size)
+        optim = QUICK_OPTIM
+    shared = {field.name: getattr(flow, field.name) for field in fields(MixtureConfig)}
+    return CategoricalNfConfig(**shared), train, optim
 
 
 SYSTEMS: dict[str, Callable[[Size], Sized]] = {
@@ -130,9 +120,6 @@ def other_preset(data: DataConfig, system: str) -> Callable[[Size], RunConfig]:
 
     def make(size: Size) -> RunConfig:
         model, train, optim = settings(size)
-        if isinstance(model, ArmConfig) and model.segment:  # a crop is four segments, the last of which sees the others
-            assert data.length
-            model = replace(model, segment=data.length // 4, memory=data.length - data.length // 4)
         return RunConfig(f"{data.name}/{system}", size, data, model, train, optim)
 
     make.__doc__ = f"{(settings.__doc__ or '').rstrip('.')} ({data.name})."

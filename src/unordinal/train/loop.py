@@ -133,7 +133,7 @@ class Loop:
         )
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak_lr"] * factor
-        model.progressed(fraction=self.fraction, epoch=self.at.step / self.steps_per_epoch)
+        model.progressed(self.fraction)
         x, starts = self.data.train.crops(config.batch_size, self.generator)
         x = x.to(self.device)
         draw = model.draw(len(x))
