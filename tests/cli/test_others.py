@@ -1,11 +1,15 @@
 """Autoregressive models on the command line: prompts, temperature, scoring in order; the table of sampling times."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Cli, Result, small_flags
 
+from unordinal import load
 from unordinal.cli import run as run_cli
+from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +76,51 @@ def test_the_time_table(cli: Cli) -> None:
         ("text8/discrete-flow", "bipartite"),
     ]
     assert all(row["median"] > 0 and row["repeats"] == 2 for row in rows)
-    shown = cli("bench", "sampling", "--presets", "text8/arm", "--size", "tiny", "--lengths", 256, "--repeats", 1)
-    assert "35.5" in shown.out  # the paper's column, for the order only
+    assert all(row["paper"] is None for row in rows)  # the paper's seconds are for its size and 256 characters
+    shown = cli("bench", "sampling", "--presets", "text8/arm", "--size", "tiny", "--lengths", 4, "--repeats", 1)
+    assert "text8/arm" in shown.out
+    assert "±" not in shown.out  # one draw has no deviation
+    refused(cli("bench", "sampling", "--presets"), "at least one preset")
+    refused(cli("bench", "sampling", "--presets", "text8/multinomial", "text8/amr", "--size", "tiny"), "text8/arm")
     refused(cli("bench", "training"), "unknown benchmark 'training'; known: sampling")
     refused(cli("bench", "sampling", "--presets", "text8/multinomial", "--size", "tiny", "--steps", 2000), "1000")
     refused(cli("bench", "sampling", "--repeats", 0), "--repeats must be at least 1, got 0")
     refused(cli("bench", "sampling", "--presets", "cityscapes/vae", "--size", "tiny"), "sampling is timed for texts")
+
+
+def test_the_time_table_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    draws = 0
+    sample = AutoregressiveModel.sample
+
+    def interrupted(self: AutoregressiveModel, *args: Any, **settings: Any) -> Any:
+        nonlocal draws
+        draws += 1
+        if draws == 3:  # after the warming up and one draw that counts
+            raise KeyboardInterrupt
+        return sample(self, *args, **settings)
+
+    monkeypatch.setattr(AutoregressiveModel, "sample", interrupted)
+    words = ("bench", "sampling", "--presets", "text8/arm", "--size", "tiny", "--lengths", 4, "--repeats", 5, "--json")
+    result = cli(*words)
+    assert result.code == 130
+    assert result.json["interrupted"]
+    assert [row["repeats"] for row in result.json["sampling"]] == [1]
+
+
+def test_the_papers_seconds_stand_beside_its_size(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.setattr(AutoregressiveModel, "sample", lambda *_, **__: None)
+    monkeypatch.setattr("unordinal.evaluate.timing.build_model", lambda *_: made_small())
+    assert "35.5 (of 288)" in cli("bench", "sampling", "--presets", "text8/arm", "--repeats", 1).out
+
+
+def made_small() -> AutoregressiveModel:
+    return AutoregressiveModel(ClassTransformer(27, width=4, num_blocks=1, num_heads=1), event_shape=(256,))
+
+
+def test_segments_follow_the_length_asked_for(cli: Cli, book: Path, tmp_path: Path) -> None:
+    words = ["--data", f"text:{book}", *small_flags("text8/arm-xl"), "--length", "24", "--steps", "1"]
+    assert cli("train", "text8/arm-xl", *words, "--out", tmp_path / "xl").code == 0
+    run = load(tmp_path / "xl")
+    assert isinstance(run.model, AutoregressiveModel)
+    assert isinstance(run.model.net, SegmentTransformer)
+    assert (run.model.net.segment, run.model.net.memory) == (6, 18)

@@ -117,6 +117,35 @@ def test_the_bias_of_straight_through_gradients() -> None:
     torch.testing.assert_close(ours, 10 * exact)
 
 
+def test_two_layers_are_biased() -> None:
+    """Each layer sees the other's argmax in place of its spread: benchmarks/straight_through.py has the table."""
+    torch.manual_seed(0)
+    num, data = 4, torch.tensor([[1]])
+    log_base = torch.log_softmax(torch.randn(num, dtype=torch.float64), -1)
+    first, second = Fixed(num, 1.0), Fixed(num, 1.0)
+    for layer in (first, second):
+        layer.free.data.normal_()
+    model = DiscreteFlow([first, second], num_classes=num, event_shape=(1,)).double()
+    model.base.data = log_base.unsqueeze(0)
+    model(data).sum().backward()
+    a, b = (layer.free.detach().requires_grad_() for layer in (first, second))
+    j, k = torch.meshgrid(torch.arange(num), torch.arange(num), indexing="ij")
+    losses = -log_base[(1 - j - k) % num]
+    expected = (torch.softmax(a, -1)[:, None] * torch.softmax(b, -1) * losses).sum()
+    (exact,) = torch.autograd.grad(expected, a)
+    (given,) = torch.autograd.grad(torch.softmax(a, -1) @ losses[:, int(b.argmax())], a)
+    assert first.free.grad is not None
+    torch.testing.assert_close(first.free.grad, given)
+    assert float((first.free.grad - exact).norm() / exact.norm()) > 0.1
+
+
+def test_a_trained_base_is_kept() -> None:
+    model = made("ar lstm", 3)
+    before = model.base.detach().clone()
+    model.initialise(all_events(3, (L,)))
+    assert torch.equal(model.base, before)
+
+
 def test_the_loss_is_constant_but_for_jumps() -> None:
     """Its exact gradient to the layers is 0 almost everywhere; straight-through gives a direction all the same."""
     model = made("ar lstm", 3, seed=5).train()

@@ -1,8 +1,9 @@
-"""Flows in the loop: what starts from data is restored, and a run without an average keeps no second copy."""
+"""Models in the loop: what starts from data is restored, and a run without an average keeps no second copy."""
 
 import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data import data_from_array
-from unordinal.model_config import ArgmaxFlowConfig
+from unordinal.model_config import ArgmaxFlowConfig, ArmConfig, DiscreteFlowConfig, LatentConfig, ModelConfig
 from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.surjections.argmax import GumbelArgmax
@@ -21,29 +22,39 @@ DATA = data_from_array(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2,
 CONFIG = ArgmaxFlowConfig(
     surjection="gumbel-threshold", width=8, num_layers=1, num_mixtures=2, channel_width=4, context_width=4
 )
+LATENT: Any = {"latent_channels": 2, "width": 4, "num_layers": 1, "num_flows": 1, "channel_width": 2, "dropout": 0.5}
+SCHEDULED: dict[str, ModelConfig] = {  # whose losses change with the budget, or which start from data
+    "argmax flow": CONFIG,
+    "auxiliary losses": ArmConfig(width=4, num_blocks=2, num_heads=1, dropout=0.5, auxiliary=True),
+    "segments": ArmConfig(width=4, num_blocks=1, num_heads=1, num_segments=2),
+    "latent af-af": LatentConfig(flow="af-af", **LATENT),
+    "latent iaf-scf": LatentConfig(flow="iaf-scf", **LATENT),
+    "discrete flow": DiscreteFlowConfig(width=4, num_layers=1, num_heads=1),
+}
 TRAIN = TrainConfig(steps=6, batch_size=8, lr=1e-2)
 
 
-def loop_of(tmp_path: Path, optim: OptimConfig, seed: int = 0) -> Loop:
+def loop_of(tmp_path: Path, optim: OptimConfig, seed: int = 0, config: ModelConfig = CONFIG) -> Loop:
     torch.manual_seed(seed)
-    model = build_model(CONFIG, DATA.spec)
+    model = build_model(config, DATA.spec)
     return Loop(model, DATA, TRAIN, optim, RunFolder(tmp_path), torch.device("cpu"))
 
 
+@pytest.mark.parametrize("name", SCHEDULED)
 @pytest.mark.parametrize("ema", [0.9, 0.0])
-def test_a_flow_goes_on_bit_for_bit(ema: float, tmp_path: Path) -> None:
-    optim = OptimConfig(ema=ema)
-    whole = loop_of(tmp_path, optim)
+def test_a_model_goes_on_bit_for_bit(name: str, ema: float, tmp_path: Path) -> None:
+    optim, config = OptimConfig(ema=ema), SCHEDULED[name]
+    whole = loop_of(tmp_path, optim, config=config)
     for _ in range(3):
         whole.train_step()
     state = copy.deepcopy(whole.state())
-    expected = [whole.train_step()["loss_bits_per_dim"] for _ in range(3)]
-    again = loop_of(tmp_path, optim, seed=99)
+    expected = [whole.train_step()["loss"] for _ in range(3)]
+    again = loop_of(tmp_path, optim, seed=99, config=config)
     again.restore(state)
-    assert [again.train_step()["loss_bits_per_dim"] for _ in range(3)] == expected
+    assert [again.train_step()["loss"] for _ in range(3)] == expected
     for module, other in ((whole.model, again.model), (whole.ema.module, again.ema.module)):
-        for (name, value), (_, restored) in zip(module.state_dict().items(), other.state_dict().items(), strict=True):
-            assert torch.equal(value, restored), name
+        for (key, value), (_, restored) in zip(module.state_dict().items(), other.state_dict().items(), strict=True):
+            assert torch.equal(value, restored), key
 
 
 def test_what_starts_from_data_has_started_in_the_average_too(tmp_path: Path) -> None:

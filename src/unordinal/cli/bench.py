@@ -1,13 +1,17 @@
 """`unordinal bench sampling`: the paper's time table on this machine."""
 
+import signal
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device
-from unordinal.cli.console import print_json, progress
+from unordinal.cli.console import print_json, progress, say
 from unordinal.config import Size
+
+if TYPE_CHECKING:
+    from unordinal.evaluate.timing import Timing
 
 EXAMPLE = """Measure how long one sample takes, every preset in one interleaved run, with fresh weights.
 
@@ -63,7 +67,7 @@ def main(argv: list[str]) -> int:
     check_seed(args.seed)
     if chosen_device(args.machine).type != "cpu":
         raise ValueError("sampling is timed on the CPU; add --device cpu")
-    timings = time_sampling(
+    timings, is_whole = time_sampling(
         list(args.presets),
         size=args.size,
         lengths=list(args.lengths),
@@ -72,13 +76,19 @@ def main(argv: list[str]) -> int:
         seed=args.seed,
         progress=progress,
     )
+    if not is_whole:
+        say(f"Interrupted; what was measured until then, {args.repeats} draws of each wanted:")
     if args.json:
-        print_json({"sampling": [timing.to_dict() for timing in timings], "repeats": args.repeats, "seed": args.seed})
-        return 0
-    head = ("preset", "", "length", "parameters", "seconds (median, sd)", "paper, 1080Ti")
-    row = "{:<22} {:<14} {:>6} {:>12} {:>20}  {}"
-    print(row.format(*head))
+        rows = [timing.to_dict() for timing in timings]
+        print_json({"sampling": rows, "seed": args.seed, "interrupted": not is_whole})
+    else:
+        show(timings)
+    return 0 if is_whole else 128 + signal.SIGINT
+
+
+def show(timings: list["Timing"]) -> None:
+    row = "{:<22} {:<14} {:>6} {:>12} {:>20} {:>5}  {}"
+    print(row.format("preset", "", "length", "parameters", "seconds (median, sd)", "draws", "paper, 1080Ti"))
     for t in timings:
-        spent = f"{t.median:.3f} ± {t.deviation:.3f}"
-        print(row.format(t.preset, t.variant, t.length, f"{t.parameters:,}", spent, t.paper or ""))
-    return 0
+        spent = f"{t.median:.3f}" if t.deviation is None else f"{t.median:.3f} ± {t.deviation:.3f}"
+        print(row.format(t.preset, t.variant, t.length, f"{t.parameters:,}", spent, t.repeats, t.paper or ""))

@@ -95,7 +95,7 @@ class TrainingReporter:
         if self._bar is None and now - self._spoke < SECONDS_BETWEEN_LINES:
             return
         self._spoke = now
-        status = f"step {metrics['step']}  loss {metrics['loss_bits_per_dim']:.3f}"
+        status = f"step {metrics['step']}  loss {metrics['loss']:.3f}"
         status += f"  {metrics['symbols_per_second']:,.0f} symbols/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=fraction, status=status)

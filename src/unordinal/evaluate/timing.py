@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -32,7 +32,7 @@ LONG = 10.0  # seconds of a first draw beyond which it needs no warming up
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds that one sample takes."""
+    """Seconds that one sample takes; `deviation` is None of a single one."""
 
     preset: str
     variant: str
@@ -42,7 +42,7 @@ class Timing:
     parameters: int
     median: float
     mean: float
-    deviation: float
+    deviation: float | None
     repeats: int
     paper: str | None
 
@@ -51,15 +51,24 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A model under a preset's name, and what draws one sample of it."""
+class Entry:
+    """A model that takes part, before it is built."""
 
     preset: str
     variant: str
+    model: ModelConfig
+    steps: int | None = None
+
+
+@dataclass
+class Contestant:
+    """A model with fresh weights, and the seconds its samples took."""
+
+    entry: Entry
     length: int
-    steps: int | None
     parameters: int
     draw: Callable[[], object]
+    seconds: list[float] = field(default_factory=list)
 
 
 def time_sampling(
@@ -71,73 +80,79 @@ def time_sampling(
     steps: int = 100,
     seed: int = 0,
     progress: Progress = silent,
-) -> list[Timing]:
-    """Fresh weights, one sample at a time, one round of all contestants after another.
+) -> tuple[list[Timing], bool]:
+    """Fresh weights, one sample at a time, one round of all contestants after another; and whether it was whole.
 
     Diffusions run twice, with all their steps and with `steps`; so do discrete flows, autoregressive and bipartite.
+    The first round warms up and does not count, but for draws of more than `LONG` seconds. Ctrl-C ends the run early:
+    what was measured until then is given.
     """
+    if not presets or not lengths:
+        raise ValueError("expected at least one preset and one length to time")
+    entries = [entry for name in presets for entry in entries_of(name, size, steps)]
     contestants: list[Contestant] = []
-    with torch.random.fork_rng(), progress("Building the models", len(presets) * len(lengths)) as advance:
-        for name in presets:
-            for length in lengths:
-                contestants += contestants_of(name, size, length, steps, seed)
-                advance(1)
-    seconds: list[list[float]] = [[] for _ in contestants]
-    with progress("Sampling", (repeats + 1) * len(contestants)) as advance:
-        for current in range(repeats + 1):  # the first round warms up; a draw that is long anyway counts at once
-            for contestant, values in zip(contestants, seconds, strict=True):
-                if len(values) < repeats:
-                    began = time.perf_counter()
-                    contestant.draw()
-                    spent = time.perf_counter() - began
-                    if current or spent > LONG:
-                        values.append(spent)
-                advance(1)
-    return [
-        Timing(
-            preset=contestant.preset,
-            variant=contestant.variant,
-            size=size,
-            length=contestant.length,
-            steps=contestant.steps,
-            parameters=contestant.parameters,
-            median=statistics.median(values),
-            mean=statistics.fmean(values),
-            deviation=statistics.stdev(values) if repeats > 1 else 0.0,
-            repeats=repeats,
-            paper=PAPER_SECONDS.get((contestant.preset, contestant.variant)) if contestant.length == 256 else None,
-        )
-        for contestant, values in zip(contestants, seconds, strict=True)
-    ]
+    is_whole = True
+    try:
+        with torch.random.fork_rng(), progress("Building the models", len(entries) * len(lengths)) as advance:
+            for entry in entries:
+                for length in lengths:
+                    contestants.append(contestant_of(entry, length, seed))
+                    advance(1)
+        with progress("Sampling", (repeats + 1) * len(contestants)) as advance:
+            for current in range(repeats + 1):
+                for contestant in contestants:
+                    if len(contestant.seconds) < repeats:
+                        began = time.perf_counter()
+                        contestant.draw()
+                        spent = time.perf_counter() - began
+                        if current or spent > LONG:
+                            contestant.seconds.append(spent)
+                    advance(1)
+    except KeyboardInterrupt:
+        is_whole = False
+    return [timing_of(contestant, size) for contestant in contestants if contestant.seconds], is_whole
 
 
-def contestants_of(name: str, size: str, length: int, steps: int, seed: int) -> list[Contestant]:
-    """What is drawn for a preset: with all steps and with some where it has steps, both kinds of discrete flows."""
-    config = preset(name, size)
-    family = name.partition("/")[0]
-    if family not in SYMBOLS:
+def timing_of(contestant: Contestant, size: str) -> Timing:
+    entry, seconds = contestant.entry, contestant.seconds
+    is_papers = size == "paper" and contestant.length == 256
+    return Timing(
+        preset=entry.preset,
+        variant=entry.variant,
+        size=size,
+        length=contestant.length,
+        steps=entry.steps,
+        parameters=contestant.parameters,
+        median=statistics.median(seconds),
+        mean=statistics.fmean(seconds),
+        deviation=statistics.stdev(seconds) if len(seconds) > 1 else None,
+        repeats=len(seconds),
+        paper=PAPER_SECONDS.get((entry.preset, entry.variant)) if is_papers else None,
+    )
+
+
+def entries_of(name: str, size: str, steps: int) -> list[Entry]:
+    """What takes part for a preset: with all steps and with some where it has steps, both kinds of discrete flows."""
+    model = preset(name, size).model
+    if name.partition("/")[0] not in SYMBOLS:
         raise ValueError(f"sampling is timed for texts, text8/... or enwik8/...; got {name}")
-    generator = torch.Generator().manual_seed(seed)
-
-    def contestant(model_config: ModelConfig, variant: str = "", taken: int | None = None) -> Contestant:
-        torch.manual_seed(seed)
-        model = build_model(model_config, DataSpec(family, SYMBOLS[family], (length,))).eval()
-        settings = {} if taken is None else {"steps": taken}
-        return Contestant(
-            preset=name,
-            variant=variant,
-            length=length,
-            steps=taken,
-            parameters=sum(p.numel() for p in model.parameters()),
-            draw=lambda: model.sample(1, generator=generator, **settings),
-        )
-
-    if isinstance(config.model, MultinomialConfig):
-        whole = config.model.num_steps
+    if isinstance(model, MultinomialConfig):
+        whole = model.num_steps
         if not 1 <= steps <= whole:
             raise ValueError(f"steps must be between 1 and the {whole} of {name}, got {steps}")
-        return [contestant(config.model, f"{n} steps", n) for n in sorted({whole, steps}, reverse=True)]
-    if isinstance(config.model, DiscreteFlowConfig):
+        return [Entry(name, f"{taken} steps", model, taken) for taken in sorted({whole, steps}, reverse=True)]
+    if isinstance(model, DiscreteFlowConfig):
         kinds: dict[str, Literal["ar", "bipartite"]] = {"autoregressive": "ar", "bipartite": "bipartite"}
-        return [contestant(replace(config.model, flow=flow), variant) for variant, flow in kinds.items()]
-    return [contestant(config.model)]
+        return [Entry(name, variant, replace(model, flow=flow)) for variant, flow in kinds.items()]
+    return [Entry(name, "", model)]
+
+
+def contestant_of(entry: Entry, length: int, seed: int) -> Contestant:
+    """The model with the weights and the noise of a seed."""
+    torch.manual_seed(seed)
+    family = entry.preset.partition("/")[0]
+    model = build_model(entry.model, DataSpec(family, SYMBOLS[family], (length,))).eval()
+    generator = torch.Generator().manual_seed(seed)
+    settings = {} if entry.steps is None else {"steps": entry.steps}
+    parameters = sum(p.numel() for p in model.parameters())
+    return Contestant(entry, length, parameters, lambda: model.sample(1, generator=generator, **settings))

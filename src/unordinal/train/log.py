@@ -64,11 +64,11 @@ def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    trained = [line for line in lines if math.isfinite(line.get("loss_bits_per_dim", math.nan))]
+    trained = [line for line in lines if math.isfinite(line.get("loss", math.nan))]
     validated = [line for line in lines if math.isfinite(line.get("val_bits_per_dim", math.nan))]
     axes.plot(
         [p["step"] for p in trained],
-        [p["loss_bits_per_dim"] for p in trained],
+        [p["loss"] for p in trained],
         lw=0.8,
         alpha=0.6,
         label="training loss",
@@ -76,9 +76,7 @@ def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
     axes.plot(
         [p["step"] for p in validated], [p["val_bits_per_dim"] for p in validated], "o-", label="validation bound (EMA)"
     )
-    values = [p["loss_bits_per_dim"] for p in trained[len(trained) // 20 :]] + [
-        p["val_bits_per_dim"] for p in validated
-    ]
+    values = [p["loss"] for p in trained[len(trained) // 20 :]] + [p["val_bits_per_dim"] for p in validated]
     if values:
         low, high = min(values), sorted(values)[int(0.98 * (len(values) - 1))]
         axes.set_ylim(low - 0.05 * (high - low) - 0.01, high + 0.05 * (high - low) + 0.01)

@@ -163,7 +163,7 @@ class Loop:
         bits = mean * to_bits
         self.at.loss_sum += bits
         self.at.loss_count += 1
-        return {"loss_bits_per_dim": bits, "lr": self.optimizer.param_groups[0]["lr"], "gradient_norm": norm_value}
+        return {"loss": bits, "lr": self.optimizer.param_groups[0]["lr"], "gradient_norm": norm_value}
 
     def validate(self) -> float:
         """Bits per dimension of the averaged weights on a fixed part of the validation split, with fixed noise."""
@@ -253,7 +253,7 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
             at.validated_at = at.seconds
         at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
         if at.step % LOG_EVERY == 0 or at.finished:
-            line["loss_bits_per_dim"] = at.loss_sum / at.loss_count
+            line["loss"] = at.loss_sum / at.loss_count
             at.loss_sum, at.loss_count = 0.0, 0
             metrics.write(
                 {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
