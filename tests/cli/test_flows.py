@@ -50,7 +50,7 @@ def test_surjections_bases_and_nets_swap(
         (("--net", "transformer", "--model.num-heads", 0), "heads 0"),
         (("--net", "transformer", "--model.width", -8), "width -8"),
         (("--net", "transformer", "--model.num-heads", 2, "--model.dropout", 1), "dropout must be at least 0"),
-        (("--surjection", "ordinal", "--model.flow", "coupling"), "at least 2 channels, but the surjection gives 1"),
+        (("--surjection", "ordinal", "--model.flow", "coupling"), "at least 2 channels, got 1"),
         (("--surjection", "argmax"), "argmax"),
         (("--model.num-mixtures", 0), "at least 1 component, got 0"),
         (("--model.dropout", 1), "dropout 1"),
@@ -72,7 +72,7 @@ def test_one_class_is_refused(cli: Cli, tmp_path: Path) -> None:
 def test_two_classes_do_not_couple(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 2, (100, 8)).astype(np.uint8))
     words = ("train", "text8/argmax-coupling", *SMALL_FLOW, "--steps", 2, "--data", f"array:{tmp_path}/x.npy")
-    refused(cli(*words, "--out", "run"), "at least 2 channels, but the surjection gives 1")
+    refused(cli(*words, "--out", "run"), "at least 2 channels, got 1")
 
 
 def test_bounds(cli: Cli, trained_flow: Path) -> None:

@@ -330,7 +330,7 @@ def test_mixture_with_one_component_is_affine() -> None:
     [
         (lambda: LogisticMixture(0), "at least 1 component, got 0"),
         (lambda: RationalQuadraticSpline(0), "1 to 999 bins"),
-        (lambda: Coupling(nn.Identity(), Affine(), num_channels=1), "at least 2 channels, but the surjection gives 1"),
+        (lambda: Coupling(nn.Identity(), Affine(), num_channels=1), "at least 2 channels, got 1"),
         (lambda: Coupling(nn.Identity(), Affine(), num_channels=3, num_fixed=3), "got 3 of 3 fixed"),
         (lambda: Permutation(torch.tensor([0, 0])), "each of 0..1 once"),
         (lambda: Reversal(0), "axis 0 is the batch"),

@@ -175,7 +175,7 @@ def test_scoring_starts_nothing_and_drops_nothing() -> None:
         ),
         (
             lambda: build_model(ArgmaxFlowConfig(flow="coupling", **SMALL), DataSpec("d", 2, (4,))),
-            "at least 2 channels, but the surjection gives 1",
+            "at least 2 channels, got 1",
         ),
         (
             lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), DiagonalNormal((2, 3)), event_shape=(2,)),

@@ -1,6 +1,5 @@
 """`unordinal sample RUN`."""
 
-import json
 import math
 import time
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import tyro
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.console import print_json, progress, say
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
+from unordinal.cli.writing import write_chain, write_samples
 
 if TYPE_CHECKING:
     import torch
@@ -114,7 +114,8 @@ def main(argv: list[str]) -> int:
     if args.json:
         values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist(), "seconds": round(seconds, 4)}
         values |= {"invalid_codes": invalid, "network_calls": calls, "steps": steps}
-        values |= {"temperature": args.temperature, "prompt": args.prompt}
+        if is_autoregressive(run.model):
+            values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
 
@@ -133,13 +134,18 @@ def check_arguments(args: SampleArgs) -> None:
     check_seed(args.seed)
 
 
-def encoded_prompt(args: SampleArgs, run: "Run") -> "Tensor | None":
-    """The classes of --prompt; it and --temperature are refused where the model is not autoregressive."""
+def is_autoregressive(model: "CategoricalModel") -> bool:
+    """Whether it draws one class after another, and so takes a prompt and a temperature."""
     from unordinal.models.autoregressive import AutoregressiveModel
 
+    return isinstance(model, AutoregressiveModel)
+
+
+def encoded_prompt(args: SampleArgs, run: "Run") -> "Tensor | None":
+    """The classes of --prompt; it and --temperature are refused where the model is not autoregressive."""
     given = [("--temperature", args.temperature != 1.0), ("--prompt", args.prompt is not None)]
     for flag, is_given in given:
-        if is_given and not isinstance(run.model, AutoregressiveModel):
+        if is_given and not is_autoregressive(run.model):
             raise ValueError(f"{flag} is for autoregressive models of classes; {args.run} is of {run.config.preset}")
     if args.prompt is None:
         return None
@@ -258,11 +264,9 @@ def flowed(
     """Samples of a model that draws them in one go, a batch at a time."""
     import torch
 
-    from unordinal.models.autoregressive import AutoregressiveModel
-
     parts = []
     settings: dict[str, Any] = {"invalid": args.invalid} if model.has_invalid else {}
-    if isinstance(model, AutoregressiveModel):
+    if is_autoregressive(model):
         settings = {"temperature": args.temperature, "prompt": prompt}
     with progress("Sampling", args.num * math.prod(shape or model.event_shape)) as advance:
         for start in range(0, args.num, BATCH):
@@ -270,47 +274,3 @@ def flowed(
             x = model.sample(num, generator=generator, event_shape=shape, advance=advance, **settings)
             parts.append(x.cpu())
     return torch.cat(parts)
-
-
-def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
-    """Samples as classes or as text, by the file's ending."""
-    import numpy as np
-
-    from unordinal.data.storage import replacing
-
-    with replacing(path) as file:
-        if path.suffix.lower() == ".npy":
-            np.save(file, x.numpy().astype(np.uint8 if x.max() < 256 else np.uint16))  # 256 is an invalid byte
-        elif path.suffix.lower() == ".json":
-            file.write(json.dumps(x.tolist()).encode())
-        else:
-            between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
-            file.write((between.join(shown) + "\n").encode())
-
-
-def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec") -> None:
-    """x_T, ..., x_0 of one sample, by the file's ending."""
-    import torch
-
-    from unordinal.data.storage import replacing
-    from unordinal.evaluate.pictures import plot_grid, plot_map_chain
-    from unordinal.evaluate.report import chain_rows, plot_chain
-
-    kind = path.suffix.lower()
-    with replacing(path) as file:
-        if kind == ".gif":
-            plot_map_chain(chain, spec, file, progress)
-        elif kind == ".png" and spec.is_map:
-            rows = chain_rows(chain)
-            plot_grid([(f"t = {', '.join(str(t) for t, _ in rows)}", torch.stack([x for _, x in rows]))], spec, file)
-        elif kind == ".png":
-            plot_chain(chain, spec, file)
-        elif kind == ".json":
-            file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())
-        else:
-            file.write("".join(f"{t}\t{one_line(spec.show(x))}\n" for t, x in chain).encode())
-
-
-def one_line(text: str) -> str:
-    """The text with its line breaks written as escapes."""
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

@@ -44,7 +44,7 @@ def split_of(num_channels: int) -> int:
     """How many channels a coupling fixes unless told: half of them, rounded up."""
     if num_channels < 2:
         raise ValueError(
-            f"a coupling flow needs at least 2 channels, but the surjection gives {num_channels}; "
-            "use an autoregressive flow or another surjection"
+            f"a coupling flow needs at least 2 channels, got {num_channels}; "
+            "use an autoregressive flow or a surjection with more"
         )
     return (num_channels + 1) // 2

@@ -1,0 +1,56 @@
+"""Samples and chains as files, by the endings of their names."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unordinal.cli.console import progress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from unordinal.data.spec import DataSpec
+
+
+def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
+    """Samples as classes or as text, by the file's ending."""
+    import numpy as np
+
+    from unordinal.data.storage import replacing
+
+    with replacing(path) as file:
+        if path.suffix.lower() == ".npy":
+            np.save(file, x.numpy().astype(np.uint8 if x.max() < 256 else np.uint16))  # 256 is an invalid byte
+        elif path.suffix.lower() == ".json":
+            file.write(json.dumps(x.tolist()).encode())
+        else:
+            between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
+            file.write((between.join(shown) + "\n").encode())
+
+
+def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec") -> None:
+    """x_T, ..., x_0 of one sample, by the file's ending."""
+    import torch
+
+    from unordinal.data.storage import replacing
+    from unordinal.evaluate.pictures import plot_grid, plot_map_chain
+    from unordinal.evaluate.report import chain_rows, plot_chain
+
+    kind = path.suffix.lower()
+    with replacing(path) as file:
+        if kind == ".gif":
+            plot_map_chain(chain, spec, file, progress)
+        elif kind == ".png" and spec.is_map:
+            rows = chain_rows(chain)
+            plot_grid([(f"t = {', '.join(str(t) for t, _ in rows)}", torch.stack([x for _, x in rows]))], spec, file)
+        elif kind == ".png":
+            plot_chain(chain, spec, file)
+        elif kind == ".json":
+            file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())
+        else:
+            file.write("".join(f"{t}\t{one_line(spec.show(x))}\n" for t, x in chain).encode())
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks written as escapes."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
