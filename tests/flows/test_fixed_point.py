@@ -34,7 +34,9 @@ def outcome(made: TimeFlow, z: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.5])  # from weak to strong dependence of positions on each other
-def test_passes_give_what_steps_give(spread: float) -> None:
+@pytest.mark.parametrize("most", [L, 4])  # the last resort, steps, is taken in between
+def test_passes_give_what_steps_give(spread: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimeFlow, "MOST_PASSES", most)
     made = flow(spread=spread)
     z = torch.randn(3, L, C, dtype=torch.float64)
     by_passes = outcome(made, z)
@@ -65,5 +67,7 @@ def test_as_many_passes_as_positions_are_enough() -> None:
 
     with torch.no_grad():
         v = causal_fixed_point(doubling, torch.zeros(1, 9))
+        assert causal_fixed_point(doubling, torch.zeros(1, 9), most=4) is None
+    assert v is not None
     assert torch.equal(v, 2.0 ** torch.arange(1, 10).unsqueeze(0) - 1)
-    assert calls <= 9
+    assert calls <= 9 + 4

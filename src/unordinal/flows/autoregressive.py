@@ -29,10 +29,11 @@ class TimeFlow(Bijection):
     """At every position a bijection of its channels, set by all earlier positions.
 
     `net` is a CausalNet whose features are the condition of `inner`. `forward` is one pass. `inverse` takes one step
-    per position, O(L) where a whole pass for each would be O(L^2); or with `is_parallel` a few whole passes, as many as
-    it takes to settle, which is what a training needs that runs in this direction (inverse autoregressive, by
-    `Inverse`).
+    per position, O(L) where a whole pass for each would be O(L^2); or with `is_parallel` a few whole passes, if they
+    settle, which is what a training needs that runs in this direction (inverse autoregressive, by `Inverse`).
     """
+
+    MOST_PASSES = 24  # after which steps are taken: positions depend on each other too much
 
     def __init__(self, net: nn.Module, inner: Bijection, *, is_parallel: bool = False):
         super().__init__()
@@ -67,8 +68,8 @@ class TimeFlow(Bijection):
             with torch.random.fork_rng(devices, enabled=self.training):  # the same dropout in every pass
                 return self.inner.inverse(z, self.net(v, cond))[0]
 
-        v = causal_fixed_point(one_pass, z)
-        return v, -self(v, cond)[1]
+        v = causal_fixed_point(one_pass, z, most=self.MOST_PASSES)
+        return self.by_steps(z, cond) if v is None else (v, -self(v, cond)[1])
 
 
 class ChannelAutoregressive(Bijection):
