@@ -33,11 +33,11 @@ def arm(size: Size) -> Sized:
     if size == "paper":
         model = ArmConfig(width=512, num_blocks=64, num_heads=2, dropout=0.55, auxiliary=True)
         return model, TrainConfig(epochs=100, batch_size=16, lr=1e-4), OptimConfig(optimizer="adam", ema=0.0)
-    if size == "tiny":
+    if size == "tiny":  # small batches and large steps: what counts in minutes is the number of steps
         model = ArmConfig(width=128, num_blocks=3, num_heads=4, conv=5)
-    else:
-        model = ArmConfig(width=384, num_blocks=6, num_heads=6, conv=5)
-    return model, TrainConfig(minutes=minutes(size), batch_size=16, lr=2e-3), QUICK_MATRICES
+        return model, TrainConfig(minutes=2, batch_size=4, lr=3e-3), replace(QUICK_MATRICES, matrix_lr=0.02)
+    model = ArmConfig(width=384, num_blocks=6, num_heads=6, conv=5)
+    return model, TrainConfig(minutes=60, batch_size=16, lr=2e-3), QUICK_MATRICES
 
 
 def arm_xl(size: Size) -> Sized:
@@ -72,14 +72,14 @@ def latent(model: LatentConfig, size: Size) -> Sized:
         model,
         latent_channels=8 if tiny else 24,
         num_flows=2 if tiny else 4,
-        width=96 if tiny else 256,
+        width=128 if tiny else 256,
         num_layers=1,
         channel_width=16,
         dropout=0.0,
     )
     return (
         model,
-        TrainConfig(minutes=minutes(size), batch_size=8 if tiny else 16, lr=4e-3 if tiny else 2e-3),
+        TrainConfig(minutes=minutes(size), batch_size=4 if tiny else 16, lr=8e-3 if tiny else 2e-3),
         QUICK_OPTIM,
     )
 
@@ -91,7 +91,12 @@ def latent_af_af(size: Size) -> Sized:
 
 def latent_iaf_scf(size: Size) -> Sized:
     """Latent flow IAF/SCF, inverse autoregressive in time, split coupling in channels."""
-    return latent(LatentConfig(flow="iaf-scf", num_flows=3, dropout=0.0), size)
+    model, train, optim = latent(LatentConfig(flow="iaf-scf", num_flows=3, dropout=0.0), size)
+    if size == "tiny":  # so few steps that the KL must rise slowly, or the latents say nothing
+        assert isinstance(model, LatentConfig)
+        model = replace(model, latent_channels=4, width=96, kl_flat=0.1, kl_rise=0.6)
+        train = replace(train, lr=6e-3)
+    return model, train, optim
 
 
 def categorical_nf(size: Size) -> Sized:
