@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, distributions, nn
 
-from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
+from unordinal.flows.autoregressive import AutoregressiveMixture, ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Chain
 from unordinal.flows.density import (
     ConditionalNormal,
@@ -116,3 +116,31 @@ def test_logistic_draws_reach_into_the_tails() -> None:
 def test_a_learned_diagonal_normal_has_one_shape() -> None:
     with pytest.raises(ValueError, match=r"shape \(2, 1\) cannot draw \(3, 1\)"):
         DiagonalNormal((2, 1)).sample(1, event_shape=(3, 1))
+
+
+def test_a_mixture_draws_without_solving() -> None:
+    """Draws from components against the density, by quadrature, and their log-densities; solving gives the same law."""
+    torch.manual_seed(0)
+    map_ = LogisticMixture(3)
+    mixture = AutoregressiveMixture(
+        CausalLSTM(1, width=4), ChannelNet(4, 1, map_.num_parameters, width=4), map_, event_shape=(2, 1)
+    ).double()
+    for parameter in mixture.parameters():
+        parameter.data += 0.5 * torch.randn_like(parameter)
+    side = torch.linspace(-40, 40, 1201, dtype=torch.float64)
+    grid = torch.cartesian_prod(side, side).unsqueeze(-1)  # (N, L = 2, C = 1)
+    with torch.no_grad():
+        weight = torch.cat([mixture.log_prob(part).exp() for part in grid.split(200_000)]) * (side[1] - side[0]) ** 2
+        v, log_prob = mixture.sample(20_000, generator=torch.Generator().manual_seed(1))
+        torch.testing.assert_close(log_prob, mixture.log_prob(v), rtol=1e-8, atol=1e-8)
+        solved, _ = Flow.sample(mixture, 20_000, generator=torch.Generator().manual_seed(2))
+    for f in (
+        lambda v: torch.tanh(v[:, 0, 0]),
+        lambda v: torch.tanh(v[:, 1, 0]),
+        lambda v: torch.tanh(v[:, 0, 0] * v[:, 1, 0]),
+        lambda v: (v[:, 1, 0] > v[:, 0, 0]).double(),
+    ):
+        expected = float((f(grid) * weight).sum() / weight.sum())
+        for drawn in (v, solved):
+            values = f(drawn)
+            assert abs(float(values.mean()) - expected) < 4 * float(values.std()) / len(values) ** 0.5 + 2e-3

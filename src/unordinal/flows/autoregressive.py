@@ -1,13 +1,14 @@
 """Flows that are autoregressive over time and, inside a position, over channels."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
-from unordinal.flows.elementwise import ElementwiseMap
+from unordinal.flows.density import Flow, StandardLogistic
+from unordinal.flows.elementwise import ElementwiseMap, LogisticMixture
 from unordinal.flows.fixed_point import causal_fixed_point
 from unordinal.numerics import sum_except_batch
 
@@ -23,6 +24,9 @@ class CausalNet(Protocol):
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
         """Features (B, W) of the next position, given the one before it (B, C), None at the first; and the state."""
+
+
+Invert = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class TimeFlow(Bijection):
@@ -47,13 +51,14 @@ class TimeFlow(Bijection):
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return self.by_passes(z, cond) if self.is_parallel else self.by_steps(z, cond)
 
-    def by_steps(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:
-        net: Any = self.net
+    def by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
+        """Position by position, each through `inner`'s inverse or through a function of it and its features."""
+        net, invert = cast(Any, self.net), invert or self.inner.inverse
         state, before = net.init_state(len(z)), None
         positions, total = [], z.new_zeros(len(z))
         for place in range(z.shape[1]):
             features, state = net.step(before, state, None if cond is None else cond[:, place])  # (B, W)
-            v, log_det = self.inner.inverse(z[:, place : place + 1], features.unsqueeze(1))
+            v, log_det = invert(z[:, place : place + 1], features.unsqueeze(1))
             before = v.squeeze(1)
             positions.append(before)
             total = total + log_det
@@ -92,12 +97,50 @@ class ChannelAutoregressive(Bijection):
         return z, sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        v, parameters = self.one_by_one(z, cond, lambda part, p: self.map.inverse(part, p)[0])
+        return v, -sum_except_batch(self.map.forward(v, parameters)[1])
+
+    def one_by_one(
+        self, z: Tensor, cond: Tensor | None, find: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """v whose channels `find` gives from those of z and their parameters, and all parameters, (B, *D, C, P)."""
         head: Any = self.head
-        hidden = head.prepare(cond)
-        v, total = torch.zeros_like(z), torch.zeros_like(z[..., 0])  # v is filled channel by channel
+        hidden, v, used = head.prepare(cond), torch.zeros_like(z), []  # v is filled channel by channel
         for channel in range(self.num_channels):
-            parameters = head.step(hidden, v, channel) + self.start[channel]  # (B, *D, P)
-            found, log_slope = self.map.inverse(z[..., channel], parameters)
-            v = v.index_copy(-1, self.index[channel], found.unsqueeze(-1))
-            total = total + log_slope
-        return v, sum_except_batch(total)
+            used.append(head.step(hidden, v, channel) + self.start[channel])  # (B, *D, P)
+            v = v.index_copy(-1, self.index[channel], find(z[..., channel], used[-1]).unsqueeze(-1))
+        return v, torch.stack(used, dim=-2)
+
+
+class AutoregressiveMixture(Flow):
+    """Every number from a mixture of logistics, set by all earlier positions and by the earlier channels of its own.
+
+    As a flow to a standard logistic its inverse solves for every number. Drawing needs no solving: a component of the
+    mixture, then its logistic.
+    """
+
+    def __init__(self, net: nn.Module, head: nn.Module, map_: LogisticMixture, *, event_shape: tuple[int, int]):
+        inner = ChannelAutoregressive(head, map_, num_channels=event_shape[1])
+        super().__init__(TimeFlow(net, inner), StandardLogistic(event_shape))
+
+    def sample(
+        self,
+        num: int,
+        cond: Tensor | None = None,
+        *,
+        event_shape: tuple[int, ...] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        flow, base = self.bijection, self.base
+        assert isinstance(flow, TimeFlow)
+        assert isinstance(flow.inner, ChannelAutoregressive)
+        assert isinstance(base, StandardLogistic)
+        inner, map_ = flow.inner, cast(LogisticMixture, flow.inner.map)
+
+        def draw(z: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+            v, parameters = inner.one_by_one(z, features, lambda part, p: map_.draw(part, p, generator))
+            value, log_slope = map_.forward(v, parameters)
+            return v, sum_except_batch(base.log_density(value) + log_slope)
+
+        z, _ = base.sample(num, event_shape=event_shape, generator=generator)
+        return flow.by_steps(z, cond, draw)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
-from unordinal.numerics import mixture_logit, mixture_logit_inverse, sum_except_batch
+from unordinal.numerics import draw_categorical, mixture_logit, mixture_logit_inverse, sum_except_batch
 
 
 class ElementwiseMap(ABC):
@@ -92,6 +92,13 @@ class LogisticMixture(ElementwiseMap):
             v = v - (value - z) * torch.exp(-log_slope.detach())
             value, log_slope = mixture_logit(v, *parts)
         return v, -log_slope
+
+    def draw(self, z: Tensor, parameters: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Distributed as `inverse` of standard logistic z, but from a component of the mixture: nothing to solve."""
+        log_weights, means, log_scales = self.parts(parameters)
+        component = draw_categorical(log_weights, generator).unsqueeze(-1)
+        mean, log_scale = (part.gather(-1, component).squeeze(-1) for part in (means, log_scales))
+        return torch.addcmul(mean, log_scale.exp(), z)
 
     def start(self) -> Tensor:
         m = self.num_mixtures

@@ -6,10 +6,10 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.flows.actnorm import ActNorm
-from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
+from unordinal.flows.autoregressive import AutoregressiveMixture
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
-from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
+from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardNormal
 from unordinal.flows.elementwise import Affine, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.model_config import ArgmaxFlowConfig, MixtureConfig
@@ -94,8 +94,8 @@ def mixture_density(config: MixtureConfig, length: int, num_channels: int, layer
     map_ = LogisticMixture(config.num_mixtures)
     net = causal_net(config, num_channels)  # first, since it complains about sizes that cannot be
     head = ChannelNet(config.width, num_channels, map_.num_parameters, width=config.channel_width)
-    last = TimeFlow(net, ChannelAutoregressive(head, map_, num_channels=num_channels))
-    return Flow(Chain([*layers, last]), StandardLogistic((length, num_channels)))
+    mixture = AutoregressiveMixture(net, head, map_, event_shape=(length, num_channels))
+    return Flow(Chain(layers), mixture) if layers else mixture
 
 
 def coupling(config: ArgmaxFlowConfig, length: int, num_channels: int) -> Density:

@@ -125,5 +125,6 @@ def trimmed(cache: tuple[Any, Any], num: int) -> tuple[Any, Any]:
     """A layer's cache of the last `num` positions."""
     if cache[0] is None:
         return cache
-    k, v = cache[0]
-    return (k[:, :, -num:], v[:, :, -num:]), cache[1]
+    keys, values, held = cache[0]
+    first = max(0, held - num)
+    return (keys[:, :, first:held], values[:, :, first:held], held - first), cache[1]

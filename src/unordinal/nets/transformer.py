@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
 
+KeyValues = tuple[Tensor, Tensor, int]  # keys and values (B, H, T, D) with room for T, and how many there are
+
 
 class Attention(nn.Module):
     """Self-attention whose first `global_heads` heads see everything and whose `local_heads` see a window.
@@ -54,15 +56,25 @@ class Attention(nn.Module):
         heads = F.scaled_dot_product_attention(q[:, :, -num:], k, v, attn_mask=is_before)
         return self.out(heads.transpose(1, 2).flatten(2))
 
-    def step(
-        self, h: Tensor, cos: Tensor, sin: Tensor, cache: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One position (B, 1, C) at the angles of its place; the cache holds keys and values of those before."""
+    def step(self, h: Tensor, cos: Tensor, sin: Tensor, cache: KeyValues | None) -> tuple[Tensor, KeyValues]:
+        """One position (B, 1, C) at the angles of its place; the cache of those before is used up."""
         q, k, v = self.projected(h, cos, sin)
-        if cache is not None:
-            k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
-        heads = F.scaled_dot_product_attention(q, k, v)
-        return self.out(heads.transpose(1, 2).flatten(2)), (k, v)
+        keys, values, num = cache = remembered(cache, k, v)
+        heads = F.scaled_dot_product_attention(q, keys[:, :, :num], values[:, :, :num])
+        return self.out(heads.transpose(1, 2).flatten(2)), cache
+
+
+def remembered(cache: KeyValues | None, k: Tensor, v: Tensor) -> KeyValues:
+    """The cache with one position (B, H, 1, D) more; it doubles where it is full, so that few are ever copied."""
+    if cache is None:
+        return k, v, 1
+    keys, values, num = cache
+    if torch.is_grad_enabled():  # what a gradient needs is not written over
+        return torch.cat([keys[:, :, :num], k], dim=2), torch.cat([values[:, :, :num], v], dim=2), num + 1
+    if num == keys.shape[2]:
+        keys, values = F.pad(keys, (0, 0, 0, num)), F.pad(values, (0, 0, 0, num))
+    keys[:, :, num : num + 1], values[:, :, num : num + 1] = k, v
+    return keys, values, num + 1
 
 
 def window_mask(length: int, window: int, device: torch.device) -> Tensor:

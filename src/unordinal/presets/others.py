@@ -36,7 +36,7 @@ def arm(size: Size) -> Sized:
     if size == "tiny":  # small batches and large steps: what counts in minutes is the number of steps
         model = ArmConfig(width=128, num_blocks=3, num_heads=4, conv=5)
         return model, TrainConfig(minutes=2, batch_size=4, lr=3e-3), replace(QUICK_MATRICES, matrix_lr=0.02)
-    model = ArmConfig(width=384, num_blocks=6, num_heads=6, conv=5)
+    model = ArmConfig(width=320, num_blocks=6, num_heads=5, conv=5)  # as many weights as argmax-ar has
     return model, TrainConfig(minutes=60, batch_size=16, lr=2e-3), QUICK_MATRICES
 
 
