@@ -49,7 +49,8 @@ class TimeFlow(Bijection):
         return out
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return self.by_passes(z, cond) if self.is_parallel else self.by_steps(z, cond)
+        can_repeat = not self.training or z.device.type in ("cpu", "cuda")  # the dropout of a pass
+        return self.by_passes(z, cond) if self.is_parallel and can_repeat else self.by_steps(z, cond)
 
     def by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
         """Position by position, each through `inner`'s inverse or through a function of it and its features."""
