@@ -40,6 +40,7 @@ bench: setup
 	$(BIN)/python benchmarks/mixture_inverse.py
 	$(BIN)/python benchmarks/flow_sampling.py
 	$(BIN)/python benchmarks/flow_training.py
+	$(BIN)/python benchmarks/straight_through.py
 	$(BIN)/python benchmarks/unet.py
 	$(BIN)/python benchmarks/map_flows.py
 
