@@ -50,6 +50,10 @@ class Factorised(Density):
     def log_density(self, v: Tensor) -> Tensor:
         """Log-density of each element."""
 
+    def scaled_log_density(self, v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
+        """Log-density of each element of mean + scale * noise, for noise of this kind."""
+        return self.log_density((v - mean) * torch.exp(-log_scale)) - log_scale
+
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return sum_except_batch(self.log_density(v))
 
@@ -109,11 +113,12 @@ class DiagonalNormal(Density):
     def __init__(self, event_shape: tuple[int, ...]):
         super().__init__()
         self.event_shape = tuple(event_shape)
+        self.noise = StandardNormal(event_shape)
         self.mean = nn.Parameter(torch.zeros(event_shape))
         self.log_scale = nn.Parameter(torch.zeros(event_shape))
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        return normal_log_prob(v, self.mean, self.log_scale)
+        return sum_except_batch(self.noise.scaled_log_density(v, self.mean, self.log_scale))
 
     def sample(
         self,
@@ -126,7 +131,7 @@ class DiagonalNormal(Density):
         shape = tuple(self.mean.shape)
         if event_shape is not None and tuple(event_shape) != shape:
             raise ValueError(f"a learned diagonal normal of shape {shape} cannot draw {tuple(event_shape)}")
-        noise = torch.randn((num, *shape), generator=generator, device=self.mean.device, dtype=self.mean.dtype)
+        noise = self.noise.draw((num, *shape), generator)
         v = self.mean + self.log_scale.exp() * noise
         return v, self.log_prob(v, cond)
 
@@ -148,9 +153,7 @@ class ConditionalNoise(Density):
         return mean + self.mean, log_scale + self.log_scale
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        mean, log_scale = self.parameters_of(cond)
-        z = (v - mean) * torch.exp(-log_scale)
-        return sum_except_batch((self.noise.log_density(z) - log_scale).expand(v.shape))
+        return sum_except_batch(self.noise.scaled_log_density(v, *self.parameters_of(cond)))
 
     def sample(
         self,
@@ -163,7 +166,7 @@ class ConditionalNoise(Density):
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
             raise ValueError(f"asked for {num} draws given {len(mean)} conditions")
-        noise = self.noise.to(device=mean.device, dtype=mean.dtype).draw(tuple(mean.shape), generator)
+        noise = self.noise.draw(tuple(mean.shape), generator).to(mean)
         # the density of a draw is that of its noise: nothing to subtract and divide again
         return mean + log_scale.exp() * noise, sum_except_batch(self.noise.log_density(noise) - log_scale)
 
@@ -180,18 +183,6 @@ class ConditionalLogistic(ConditionalNoise):
 
     def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__(net, StandardLogistic(()), mean=mean, log_scale=log_scale)
-
-
-def logistic_log_density(v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
-    """Log-density of logistics, elementwise."""
-    z = (v - mean) * torch.exp(-log_scale)
-    return logsigmoid(z) + logsigmoid(-z) - log_scale
-
-
-def normal_log_prob(v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
-    """Log-density of independent normals: (B, *D, C) -> (B,)."""
-    z = (v - mean) * torch.exp(-log_scale)
-    return sum_except_batch((-0.5 * (z.square() + LOG_TWO_PI) - log_scale).expand(v.shape))
 
 
 class Flow(Density):

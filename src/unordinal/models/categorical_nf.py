@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from unordinal.flows.density import ConditionalLogistic, logistic_log_density
+from unordinal.flows.density import ConditionalLogistic, StandardLogistic
 
 
 class OneHot(nn.Module):
@@ -44,11 +44,12 @@ class BayesDecoder(nn.Module):
     def __init__(self, logistics: ClassLogistics):
         super().__init__()
         self.shared = (logistics,)  # the posterior owns these weights; in a tuple they are not registered twice
+        self.noise = StandardLogistic(())
         self.log_prior = nn.Parameter(torch.zeros(len(logistics.mean)))
 
     def forward(self, v: Tensor) -> Tensor:
         (logistics,) = self.shared
-        log_q = logistic_log_density(v.unsqueeze(-2), logistics.mean, logistics.log_scale)  # (.., K, C)
+        log_q = self.noise.scaled_log_density(v.unsqueeze(-2), logistics.mean, logistics.log_scale)  # (.., K, C)
         return torch.log_softmax(self.log_prior, dim=-1) + log_q.sum(dim=-1)
 
 
