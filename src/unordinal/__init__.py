@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
     from unordinal.model import CategoricalModel
     from unordinal.models.argmax_flow import ArgmaxFlow
-    from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.models.autoregressive import AutoregressiveModel
+    from unordinal.models.diffusion import Diffusion
+    from unordinal.models.discrete_flow import DiscreteFlow
     from unordinal.models.latent_flow import LatentFlow
     from unordinal.nets.transformer import TimeTransformer
     from unordinal.nets.unet import UNet
-    from unordinal.presets import PRESETS, preset
+    from unordinal.recipes import RECIPES, Plan, Recipe, configured
     from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
     from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct
     from unordinal.surjections.rounding import OneHotRounding
@@ -46,12 +48,16 @@ _PUBLIC = {
     "StandardNormal": "unordinal.flows.density",
     "CategoricalModel": "unordinal.model",
     "ArgmaxFlow": "unordinal.models.argmax_flow",
-    "MultinomialDiffusion": "unordinal.models.diffusion",
+    "AutoregressiveModel": "unordinal.models.autoregressive",
+    "Diffusion": "unordinal.models.diffusion",
+    "DiscreteFlow": "unordinal.models.discrete_flow",
     "LatentFlow": "unordinal.models.latent_flow",
     "TimeTransformer": "unordinal.nets.transformer",
     "UNet": "unordinal.nets.unet",
-    "PRESETS": "unordinal.presets",
-    "preset": "unordinal.presets",
+    "RECIPES": "unordinal.recipes",
+    "Plan": "unordinal.recipes",
+    "Recipe": "unordinal.recipes",
+    "configured": "unordinal.recipes",
     "GumbelArgmax": "unordinal.surjections.argmax",
     "SoftplusArgmax": "unordinal.surjections.argmax",
     "BinaryProduct": "unordinal.surjections.cartesian",
@@ -63,8 +69,9 @@ _PUBLIC = {
 }
 
 __all__ = [
-    "PRESETS",
+    "RECIPES",
     "ArgmaxFlow",
+    "AutoregressiveModel",
     "Bijection",
     "BinaryProduct",
     "CartesianProduct",
@@ -73,11 +80,14 @@ __all__ = [
     "Data",
     "DataSpec",
     "Density",
+    "Diffusion",
+    "DiscreteFlow",
     "Flow",
     "GumbelArgmax",
     "LatentFlow",
-    "MultinomialDiffusion",
     "OneHotRounding",
+    "Plan",
+    "Recipe",
     "Run",
     "Score",
     "SoftplusArgmax",
@@ -88,10 +98,10 @@ __all__ = [
     "UNet",
     "UniformNoise",
     "Vocabulary",
+    "configured",
     "fit",
     "load",
     "load_data",
-    "preset",
     "score",
 ]
 

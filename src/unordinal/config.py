@@ -1,12 +1,19 @@
-"""The settings of a run, as frozen dataclasses; those of its model are in model_config.py."""
+"""What a run is: data, model, training and optimiser, as frozen dataclasses. The settings of models are recipes'."""
 
 import dataclasses
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from unordinal.model_config import MODEL_CONFIGS, ModelConfig
+from unordinal.names import check_known
+
+if TYPE_CHECKING:
+    from unordinal.data.spec import DataSpec
+    from unordinal.model import CategoricalModel
 
 Size = Literal["tiny", "small", "paper"]
+Shape = Literal["sequences", "maps"]
 Alphabet = Literal["text8", "chars", "bytes"]
 
 
@@ -84,35 +91,150 @@ class OptimConfig:
     """Decay of the moving average of the weights, which is what is scored; 0 for none, as in the paper."""
 
 
+class ModelSettings(ABC):
+    """The settings of a model: a frozen dataclass, of plain values and of such dataclasses, that can build it."""
+
+    @abstractmethod
+    def build(self, spec: "DataSpec") -> "CategoricalModel":
+        """A fresh model for data of this shape."""
+
+    def facts(self, model: "CategoricalModel") -> dict[str, Any]:  # noqa: ARG002
+        """What a person who trains the built model should be told of it, by name."""
+        return {}
+
+
+OWN = "custom"  # recipe of runs whose model was made in Python
+
+
+@dataclass(frozen=True)
+class OwnModel(ModelSettings):
+    """In place of settings, where a run's model was made in Python."""
+
+    made_by: str
+    """The class of the model."""
+
+    def build(self, spec: "DataSpec") -> "CategoricalModel":  # noqa: ARG002
+        raise ValueError(f"the model, a {self.made_by}, was made in Python; pass it: load(path, model=...)")
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that makes a run what it is; saved as its config.json."""
 
     preset: str
+    """What was asked for: an experiment of the paper (text8/arm) or a model (arm)."""
+    recipe: str
+    """Its entry in RECIPES, or `custom` where the model was made in Python."""
     size: Size
     data: DataConfig
-    model: ModelConfig
+    model: ModelSettings
     train: TrainConfig = field(default_factory=TrainConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {f.name: to_plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "RunConfig":
         """The config that `to_dict` described; a ValueError names what does not fit."""
+        from unordinal.recipes import RECIPES
+
         try:
-            model_type = MODEL_CONFIGS[values["model"]["kind"]]
+            recipe = values["recipe"]
+            if recipe != OWN:
+                check_known("recipe", recipe, RECIPES)
+            settings: type = OwnModel if recipe == OWN else RECIPES[recipe].settings
             return RunConfig(
                 preset=values["preset"],
+                recipe=recipe,
                 size=values["size"],
-                data=DataConfig(**values["data"]),
-                model=model_type(**values["model"]),
-                train=TrainConfig(**values["train"]),
-                optim=OptimConfig(**values["optim"]),
+                data=from_plain(DataConfig, values["data"], "data"),
+                model=from_plain(settings, values["model"], "model"),
+                train=from_plain(TrainConfig, values["train"], "train"),
+                optim=from_plain(OptimConfig, values["optim"], "optim"),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a run's configuration: {error}") from error
+
+
+def to_plain(value: Any) -> Any:
+    """Nested dataclasses as dicts; each says which class it is, for fields that may hold one of several."""
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return {"kind": type(value).__name__, **fields}
+
+
+def from_plain(kind: Any, value: Any, where: str) -> Any:
+    """The value of type `kind` that `to_plain` described; `where` is its dotted name, for complaints."""
+    choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    classes: dict[str, type] = {c.__name__: c for c in choices if dataclasses.is_dataclass(c) and isinstance(c, type)}
+    if classes and isinstance(value, dict):
+        name = value.get("kind", next(iter(classes)))
+        check_known(f"kind of {where}", name, classes)
+        hints = get_type_hints(classes[name])
+        given = {key: part for key, part in value.items() if key != "kind"}
+        return classes[name](**{key: from_plain(hints[key], part, f"{where}.{key}") for key, part in given.items()})
+    if value is None and type(None) in choices:
+        return None
+    for choice in choices:
+        if get_origin(choice) is Literal and isinstance(value, str):
+            check_known(where, value, get_args(choice))
+            return value
+        if choice is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(choice, type) and isinstance(value, choice) and not (choice is int and isinstance(value, bool)):
+            return value
+    raise ValueError(f"{where} cannot be {value!r}")
+
+
+def paths_of(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Every setting below a dataclass by its dotted name, nested dataclasses included."""
+    found: dict[str, Any] = {}
+    for f in dataclasses.fields(value):
+        part = getattr(value, f.name)
+        found[f"{prefix}{f.name}"] = part
+        if dataclasses.is_dataclass(part):
+            found |= paths_of(part, f"{prefix}{f.name}.")
+    return found
+
+
+def with_settings(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
+    """A configuration with some settings changed, each by its name or, where several have it, by its dotted name.
+
+    >>> from unordinal.recipes import configured
+    >>> with_settings(configured("arm"), {"lr": 0.5, "net.width": 64}).model.net.width
+    64
+    """
+    if {"steps", "minutes", "epochs"} & settings.keys():  # a budget given replaces the recipe's
+        config = replace(config, train=replace(config.train, steps=None, minutes=None, epochs=None))
+    for name, value in settings.items():
+        parts = ("data", "model", "train", "optim")
+        known = {f"{part}.{path}" for part in parts for path in paths_of(getattr(config, part))} - {"data.name"}
+        fitting = sorted(path for path in known if path == name or path.endswith(f".{name}"))
+        if not fitting:
+            own = "; a model of your own has no settings here" if config.recipe == OWN else ""
+            raise ValueError(f"unknown setting {name!r}{own}; known: {', '.join(sorted(known))}")
+        if len(fitting) > 1:
+            raise ValueError(f"several settings are called {name!r}: {', '.join(fitting)}; give the whole name")
+        config = changed(config, fitting[0].split("."), value)
+    return config
+
+
+def changed(settings: Any, path: list[str], value: Any) -> Any:
+    """Nested dataclasses with the one value at `path` changed, checked against its type."""
+    name, rest = path[0], path[1:]
+    if rest:
+        return replace(settings, **{name: changed(getattr(settings, name), rest, value)})
+    if dataclasses.is_dataclass(value):
+        return replace(settings, **{name: value})
+    old, kind = getattr(settings, name), get_type_hints(type(settings))[name]
+    if isinstance(value, str) and dataclasses.is_dataclass(old):  # a network, say, by the name of its class
+        known = {choice.__name__.lower(): choice for choice in get_args(kind) or (kind,)}
+        check_known(name, value, known)
+        shared = {f.name for f in dataclasses.fields(known[value])} & vars(old).keys()
+        return replace(settings, **{name: known[value](**{key: getattr(old, key) for key in shared})})
+    return replace(settings, **{name: from_plain(kind, value, name)})
 
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:

@@ -4,32 +4,94 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """What a model can do besides scoring and sampling; what it cannot, its `sample` and its scores refuse."""
+
+    steps: int | None = None  # reverse steps of the whole chain, of which `sample(steps=...)` may take fewer
+    chain: bool = False  # tells of each x_t on the way to a sample
+    prompt: bool = False  # `sample(prompt=...)` begins every sample with given classes
+    temperature: bool = False  # `sample(temperature=...)`
+    known: bool = False  # `sample(known=...)` keeps given positions
+    invalid_codes: bool = False  # samples may hold numbers >= num_classes, codes that mean no class
+    in_order: bool = False  # `log_prob_in_order` scores the chunks of a text with a memory of those before
+    reconstructs: bool = False  # `reconstruct` shows what comes back of an example
+    times: bool = False  # the bound is a mean over times, and `elbo_at` gives it at chosen ones
+    num_times: int | None = None  # how many times there are, where they can be counted
+
+
+class TrainingHooks:
+    """What a training loop does for a model besides minimising its loss. The defaults do nothing."""
+
+    def initialise(self, x: Tensor) -> None:
+        """Set what starts from data by a first batch (B, *D); called once, before anything else."""
+
+    def progressed(self, fraction: float) -> None:
+        """Told before each step how much of the budget is used, 0 to 1; less again if the budget grows."""
+
+    def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
+        """Random numbers of a batch that `observe` learns from, (num,) on the CPU; they are passed to the loss."""
+        return None
+
+    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
+        """Learn from the losses (B,) of a step, on the CPU, and from what `draw` gave for it."""
+
+    def compile(self) -> None:
+        """Compile what is worth it with torch.compile; for most models that is nothing."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What the hooks have learned, for a checkpoint."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from a `state`."""
+
+
 class CategoricalModel(nn.Module, ABC):
     """A distribution over arrays of classes, P(x) for x of shape `event_shape` with entries 0..num_classes-1.
 
-    Losses and bounds draw from torch's default generator; `sample` takes one.
+    `side_multiple` is what every side of an example must be a multiple of. Losses and bounds draw from torch's default
+    generator; `sample` takes one. Scores and samples do not depend on whether the model is in training mode.
     """
 
-    def __init__(self, num_classes: int, event_shape: tuple[int, ...] | torch.Size, *, is_exact: bool = False):
+    def __init__(
+        self,
+        num_classes: int,
+        event_shape: tuple[int, ...] | torch.Size,
+        *,
+        is_exact: bool = False,
+        side_multiple: int = 1,
+    ):
         super().__init__()
         if num_classes < 2:
             raise ValueError(f"a model needs at least 2 classes, got {num_classes}")
         self.num_classes = num_classes
         self.event_shape = torch.Size(event_shape)
-        self.side_multiple = 1  # what every side of an example must be a multiple of
+        self.side_multiple = side_multiple
         self.is_exact = is_exact
+
+    @property
+    def abilities(self) -> Abilities:
+        """What this model can do besides scoring and sampling."""
+        return Abilities()
+
+    @property
+    def hooks(self) -> TrainingHooks:
+        """What a training loop does for this model besides minimising its loss."""
+        return TrainingHooks()
 
     @abstractmethod
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        """What training minimises: (B, *D) classes -> (B,) nats.
+        """What training minimises: (B, *D) classes, which are not checked -> (B,) nats.
 
-        `draw` is what `self.draw` gave for this batch (diffusion's times, say); without it the loss draws for itself.
+        `draw` is what `hooks.draw` gave for this batch (diffusion's times, say); without it the loss draws for itself.
         """
 
     @abstractmethod
@@ -37,34 +99,34 @@ class CategoricalModel(nn.Module, ABC):
         """An unbiased estimate of a lower bound on log P(x), without side effects: (B, *D) -> (B,) nats."""
 
     @abstractmethod
-    def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
-        """Draw from the model: (N, *D) classes."""
+    def sample(
+        self,
+        num_samples: int,
+        *,
+        generator: torch.Generator | None = None,
+        event_shape: tuple[int, ...] | None = None,
+        **settings: Any,
+    ) -> Tensor:
+        """Draw from the model: (N, *D) classes. `settings` are the model's own; others are refused by name."""
 
-    @property
-    def has_invalid(self) -> bool:
-        """Whether samples may hold numbers >= num_classes, codes that mean no class."""
-        return False
+    def elbo_at(self, x: Tensor, position: Tensor) -> Tensor:  # noqa: ARG002
+        """The bound's estimate from one time per example, at `position` (B,) in [0, 1) of all times: (B,) nats."""
+        raise ValueError(f"the bound of {type(self).__name__} is no mean over times; use its elbo for {tuple(x.shape)}")
 
     def log_weight(self, x: Tensor) -> Tensor:
         """An importance weight in log space, E[exp(log_weight)] = P(x): (B, *D) -> (B,). Not every model has one."""
         raise ValueError(f"{type(self).__name__} has no importance weight for {tuple(x.shape)}; use its elbo")
 
+    def log_prob_in_order(self, chunks: Tensor, past: Any = None) -> tuple[Tensor, Any]:  # noqa: ARG002
+        """Exact log-probabilities (N,) of consecutive chunks (N, L) of one text, each given a memory of those before.
+
+        The second result goes on from here as `past`.
+        """
+        raise ValueError(f"{type(self).__name__} has no memory with which to score {len(chunks)} chunks in order")
+
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
-        """What comes back of x from where the model takes it: (B, *D) -> (B, *D). Only where something may be lost."""
+        """What the model makes of examples that it has seen only in part: (B, *D) -> (B, *D)."""
         raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
-
-    def initialise(self, x: Tensor) -> None:
-        """Set what starts from data by a first batch (B, *D); the training loop calls this once, before anything."""
-
-    def progressed(self, fraction: float) -> None:
-        """Told before each training step how much of the budget is used, 0 to 1; less again if the budget grows."""
-
-    def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
-        """The random numbers of a batch that the loop should know of, because `observe` learns from them."""
-        return None
-
-    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
-        """Update running statistics from a batch's draw and losses (B,); the training loop calls this, no one else."""
 
     def forward(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return self.training_loss(x, draw)
@@ -73,38 +135,29 @@ class CategoricalModel(nn.Module, ABC):
         """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,)."""
         return -self.elbo(x) / (math.log(2) * x[0].numel())
 
-    def checked_shape(
-        self, num_samples: int, event_shape: tuple[int, ...] | None, settings: dict[str, object], how: str
-    ) -> torch.Size:
-        """The shape of a sample, once all that was asked for is possible; `how` says how this model is sampled."""
-        shape = torch.Size(self.event_shape if event_shape is None else event_shape)
-        if settings:
-            raise ValueError(f"{how}: it has no {', '.join(settings)}")
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if len(shape) != len(self.event_shape) or min(shape) < 1:
-            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
-        self.check_sides(shape)
-        return shape
 
-    def check_sides(self, shape: tuple[int, ...] | torch.Size) -> None:
-        """Refuse an example that the network cannot halve as often as it must."""
-        if any(side % self.side_multiple for side in shape):
-            raise ValueError(f"this model needs sides that are multiples of {self.side_multiple}, got {tuple(shape)}")
+class ExactModel(CategoricalModel):
+    """A model whose `log_prob` is log P(x) itself: the bound and the importance weight are the same number."""
 
-    def check_classes(self, x: Tensor) -> None:
-        """Reject what cannot be a batch of this model's data; called once, where data enter."""
-        if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
-            raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
-        if x.dim() != 1 + len(self.event_shape) or x.numel() == 0:
-            raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {', '.join(map(str, self.event_shape))})")
-        self.check_sides(x.shape[1:])
-        low, high = (int(v) for v in torch.aminmax(x))
-        if low < 0 or high >= self.num_classes:
-            wrong = low if low < 0 else high
-            raise ValueError(
-                f"x has class {wrong}, but num_classes={self.num_classes}; was it encoded with this model's vocabulary?"
-            )
+    def __init__(self, num_classes: int, event_shape: tuple[int, ...] | torch.Size, *, side_multiple: int = 1):
+        super().__init__(num_classes, event_shape, is_exact=True, side_multiple=side_multiple)
+
+    @abstractmethod
+    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+        """log P(x) of classes that are known to be this model's: (B, *D) int64 -> (B,) nats."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """The exact log-probability, without dropout: (B, *D) -> (B,) nats."""
+        check_classes(self, x)
+        with evaluating(self):
+            return self.unchecked_log_prob(x.long())
+
+    def elbo(self, x: Tensor) -> Tensor:
+        """`log_prob`; there is no gap."""
+        return self.log_prob(x)
+
+    def log_weight(self, x: Tensor) -> Tensor:
+        return self.log_prob(x)
 
 
 @contextmanager
@@ -116,3 +169,40 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         model.train(was_training)
+
+
+def check_classes(model: CategoricalModel, x: Tensor) -> None:
+    """Refuse what cannot be a batch of this model's data. It looks at the values, so no training loss calls it."""
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
+    if x.dim() != 1 + len(model.event_shape) or x.numel() == 0:
+        expected = ", ".join(map(str, model.event_shape))
+        raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {expected})")
+    check_sides(model, tuple(x.shape[1:]))
+    low, high = (int(v) for v in torch.aminmax(x))
+    if low < 0 or high >= model.num_classes:
+        wrong = low if low < 0 else high
+        raise ValueError(
+            f"x has class {wrong}, but num_classes={model.num_classes}; was it encoded with this model's vocabulary?"
+        )
+
+
+def check_sides(model: CategoricalModel, shape: tuple[int, ...]) -> None:
+    """Refuse an example that the network cannot halve as often as it must."""
+    if any(side % model.side_multiple for side in shape):
+        raise ValueError(f"this model needs sides that are multiples of {model.side_multiple}, got {shape}")
+
+
+def sample_shape(
+    model: CategoricalModel, num_samples: int, event_shape: tuple[int, ...] | None, unknown: dict[str, object]
+) -> torch.Size:
+    """The shape of a sample, once all that was asked for is possible; `unknown` are settings that nothing takes."""
+    if unknown:
+        raise ValueError(f"sampling from {type(model).__name__} has no setting {', '.join(unknown)}")
+    shape = torch.Size(model.event_shape if event_shape is None else event_shape)
+    if num_samples < 1:
+        raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+    if len(shape) != len(model.event_shape) or min(shape) < 1:
+        raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(model.event_shape)}")
+    check_sides(model, tuple(shape))
+    return shape

@@ -5,9 +5,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 from unordinal.cli import bench, catalogue, demo, evaluate, sample, train
+from unordinal.cli.common import as_flags
+from unordinal.names import unknown
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "demo": ("train, score and sample a small diffusion on text that every Python has: about four minutes", demo.main),
@@ -61,9 +62,7 @@ def run(argv: list[str]) -> int:
         return 0
     name, rest = argv[0], argv[1:]
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return complain(f"unknown command {name!r}{hint} (known: {', '.join(COMMANDS)})", 2)
+        return complain(str(unknown("command", name, COMMANDS)), 2)
     try:
         return COMMANDS[name][1](rest)
     except KeyboardInterrupt:
@@ -84,5 +83,5 @@ def run(argv: list[str]) -> int:
 
 def complain(message: str, code: int) -> int:
     """One line on standard error."""
-    print(f"unordinal: {' '.join(message.split())}", file=sys.stderr)
+    print(f"unordinal: {as_flags(' '.join(message.split()))}", file=sys.stderr)
     return code

@@ -30,12 +30,12 @@ def presets_main(argv: list[str]) -> int:
         description=description,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
-    from unordinal.presets import PRESETS, SIZES
+    from unordinal.recipes import RECIPES, SIZES, configured, experiments
 
     values = {}
-    for name, make in PRESETS.items():
-        sizes = {size: num_parameters(make(size)) for size in SIZES}
-        description = (make.__doc__ or "").strip().splitlines()[0]
+    for name, (recipe, task) in experiments().items():
+        sizes = {size: num_parameters(configured(name, size)) for size in SIZES}
+        description = f"{RECIPES[recipe].description} ({task})"
         values[name] = {"description": description, "parameters": sizes}
         if not args.json:
             print(f"{name}\n  {description}")
@@ -50,7 +50,6 @@ def num_parameters(config: RunConfig) -> int:
     import torch
 
     from unordinal.data.spec import DataSpec
-    from unordinal.models import build_model
 
     if config.data.name == "eight-gaussians":
         spec = DataSpec(config.data.name, 91, (2,))
@@ -61,7 +60,7 @@ def num_parameters(config: RunConfig) -> int:
         assert config.data.length
         spec = DataSpec(config.data.name, {"text8": 27, "bytes": 256}[config.data.alphabet], (config.data.length,))
     with torch.device("meta"):
-        model = build_model(config.model, spec)
+        model = config.model.build(spec)
     return sum(p.numel() for p in model.parameters())
 
 

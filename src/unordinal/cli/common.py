@@ -1,6 +1,7 @@
 """What several commands need."""
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,25 @@ def check_output(path: Path | None) -> None:
 def check_seed(seed: int) -> None:
     if not 0 <= seed < 2**63:
         raise ValueError(f"--seed must be between 0 and {2**63 - 1}, got {seed}")
+
+
+# Settings whose flags have another name than they have in Python.
+FLAGS = {
+    "split": "--data-split",
+    "map_height": "--height",
+    "map_width": "--width",
+    "num_samples": "--num",
+}
+SETTING = re.compile(r"`([a-z][a-z0-9_.]*)`")
+
+
+def as_flags(message: str) -> str:
+    """A message of the library with its settings, which stand in backticks, written as flags.
+
+    >>> as_flags("`lr` must be above 0; see `optim.matrix_lr`")
+    '--lr must be above 0; see --optim.matrix-lr'
+    """
+    return SETTING.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), message)
 
 
 def unit_of(spec: "DataSpec") -> str:

@@ -3,14 +3,17 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from unordinal.progress import Advance
+
+if TYPE_CHECKING:
+    from unordinal.model import CategoricalModel
 
 SECONDS_BETWEEN_LINES = 10.0
 QUIET_SECONDS = 2.0  # work shorter than this stays unmentioned where there is no terminal
@@ -73,8 +76,8 @@ def plain_progress(fraction: float | None, seconds: float) -> str:
 class TrainingReporter:
     """The bar of a training run: step, loss, speed, time left."""
 
-    def __init__(self, unit: str):
-        self.unit = unit
+    def __init__(self, unit: str, told: Callable[["CategoricalModel"], None] | None = None):
+        self.unit, self.built = unit, told or (lambda _model: None)
         self._bar = bar(TextColumn("{task.fields[status]}")) if stderr.is_terminal else None
         self._task: Any = None
         self._began = self._spoke = 0.0

@@ -45,15 +45,16 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.cli.train import free_name, train_run
+    from unordinal.cli.train import free_name, train_and_tell
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
     from unordinal.evaluate.likelihood import score_split
-    from unordinal.presets import preset
+    from unordinal.recipes import configured
+    from unordinal.tasks.drawing import draw
     from unordinal.train.checks import check_settings
     from unordinal.train.run import load
 
-    base = preset(PRESET, SIZE)
+    base = configured(PRESET, SIZE)
     config = replace(
         base,
         data=replace(base.data, name="docs", alphabet="text8"),
@@ -62,7 +63,7 @@ def main(argv: list[str]) -> int:
     check_settings(config.train, config.optim)
     data = load_data(config.data, progress=progress)
     path = args.out or free_name(Path("runs") / "demo")
-    code = train_run(
+    code = train_and_tell(
         config, data, path, args.machine, resume=False, as_json=False, advice="the demo starts anew each time"
     )
     if code:
@@ -71,7 +72,8 @@ def main(argv: list[str]) -> int:
     score = score_split(run.model, data.test, repeats=SCORE_REPEATS, seed=args.seed, progress=progress)
     with progress("Fitting count models and xz", None):
         others = baselines(data.train.symbols, data.test.symbols, data.spec.num_classes)
-    samples, chain = drawn(run, args.seed)
+    drawn = draw(run.model, NUM_SAMPLES, seed=args.seed, steps=SAMPLE_STEPS, with_chain=True, progress=progress)
+    samples, chain = drawn.x, drawn.chain
     tell(data, score, others, samples, chain)
     report = write_report(run, score, others, samples, chain)
     say(f"\nRun folder {path}; open {report} in a browser.")
@@ -83,25 +85,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def drawn(run: "Run", seed: int) -> "tuple[Tensor, list[tuple[int, Tensor]]]":
-    """A few samples and the first one's chain."""
-    import torch
-
-    from unordinal.models.diffusion import MultinomialDiffusion
-
-    model = run.model
-    assert isinstance(model, MultinomialDiffusion)
-    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
-    chain, z = [], torch.empty(0)
-    with progress("Sampling", SAMPLE_STEPS) as advance:
-        for t, z in model.chain(NUM_SAMPLES, generator=generator, steps=SAMPLE_STEPS):
-            chain.append((t, z[0].cpu()))
-            advance(1)
-    return z.cpu(), chain
-
-
 def tell(
-    data: "Data", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[int, Tensor]]"
+    data: "Data", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[float, Tensor]]"
 ) -> None:
     """The results on stdout."""
     from unordinal.evaluate.report import chain_rows
@@ -123,14 +108,14 @@ def table_rows(score: "Score", others: dict[str, float]) -> list[tuple[str, str]
 
 
 def write_report(
-    run: "Run", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[int, Tensor]]"
+    run: "Run", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[float, Tensor]]"
 ) -> Path:
     """report.html in the run's folder."""
     from unordinal.data.storage import replacing
     from unordinal.evaluate.report import Report, chain_png
 
     count: Any = f"{sum(p.numel() for p in run.model.parameters()):,}"
-    num_steps = getattr(run.model, "num_steps", 0)
+    num_steps = run.model.abilities.steps
     page = Report("Multinomial diffusion on Python's docstrings")
     page.paragraph(
         f"A Transformer of {count} parameters learned to undo {num_steps} steps of noise on the "

@@ -68,7 +68,6 @@ def main(argv: list[str]) -> int:
     from unordinal.data.storage import replacing
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
-    from unordinal.models.argmax_flow import ArgmaxFlow
     from unordinal.train.run import load
 
     check_arguments(args)
@@ -86,7 +85,7 @@ def main(argv: list[str]) -> int:
     unscored = 0 if args.split == EXACT else data.split(args.split).num_unscored
     if unscored and args.num_examples is None:
         say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
-    if isinstance(run.model, ArgmaxFlow) and run.model.has_invalid and args.invalid_samples:
+    if run.model.abilities.invalid_codes and args.invalid_samples:
         invalid = invalid_mass(
             run.model, args.invalid_samples, batch_size=args.batch_size, seed=args.seed, progress=progress
         )

@@ -1,7 +1,5 @@
 """`unordinal sample RUN`."""
 
-import math
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,15 +12,13 @@ from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_map
 from unordinal.cli.writing import write_chain, write_samples
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from unordinal.data.spec import DataSpec
     from unordinal.model import CategoricalModel
-    from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.tasks.drawing import Drawn
     from unordinal.train.run import Run
 
-BATCH = 32
 RECONSTRUCTED = 8  # maps at a time
 
 EXAMPLE = """Draw from a run.
@@ -76,45 +72,40 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    import torch
-
-    from unordinal.models.diffusion import MultinomialDiffusion
+    from unordinal.tasks.drawing import draw
     from unordinal.train.run import load
 
     check_arguments(args)
-    device = chosen_device(args.machine)
-    run = load(args.run, device=device)
-    generator = torch.Generator(device).manual_seed(args.seed)
+    run = load(args.run, device=chosen_device(args.machine))
+    settings = settings_of(args, run)
     shape = shape_of(args, run.spec)
     tests = maps_to_show(args, run)
-    prompt = encoded_prompt(args, run)
-    began = time.monotonic()
-    if args.invalid == "resample" and not run.model.has_invalid:
-        say("Note: this model has no invalid codes; there is nothing to resample.")
-    if isinstance(run.model, MultinomialDiffusion):
-        x, chain, steps, calls = diffused(run.model, args, shape, generator)
-    else:
-        for flag, value in (("--steps", args.steps), ("--chain", args.chain)):
-            if value is not None:
-                raise ValueError(f"{flag} is for diffusion; {args.run} is of {run.config.preset}, which has no steps")
-        x, chain, steps, calls = flowed(run.model, args, shape, generator, prompt), [], None, None
-    seconds = time.monotonic() - began
+    drawn = draw(
+        run.model,
+        args.num,
+        seed=args.seed,
+        with_chain=args.chain is not None,
+        progress=progress,
+        event_shape=shape,
+        **settings,
+    )
+    x = drawn.x
     shown = [run.spec.show(row) for row in x]
     if args.out:
         write_samples(args.out, x, shown)
         say(f"{args.num} samples written to {args.out}")
-    write_pictures(args, run, x, chain, tests, generator)
+    write_pictures(args, run, drawn, tests)
     if not (args.out or args.json or args.grid):
         for text in shown:
             print(text, end="\n\n")
-    invalid = int((x >= run.spec.num_classes).sum())
-    made = f", {calls} network calls" if calls else ""
-    bad = f", {invalid} invalid codes" if run.model.has_invalid else ""
-    say(f"{args.num} samples of {tuple(x.shape[1:])} in {seconds:.2f} s{made}{bad}.")
+    made = f", {drawn.network_calls} network calls" if drawn.network_calls else ""
+    bad = f", {drawn.num_invalid} invalid codes" if run.model.abilities.invalid_codes else ""
+    say(f"{args.num} samples of {tuple(x.shape[1:])} in {drawn.seconds:.2f} s{made}{bad}.")
     if args.json:
-        values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist(), "seconds": round(seconds, 4)}
-        values |= {"invalid_codes": invalid, "network_calls": calls, "steps": steps}
-        if is_autoregressive(run.model):
+        values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
+        values |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
+        values |= {"network_calls": drawn.network_calls, "steps": args.steps or run.model.abilities.steps}
+        if run.model.abilities.prompt:
             values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
@@ -134,25 +125,38 @@ def check_arguments(args: SampleArgs) -> None:
     check_seed(args.seed)
 
 
-def is_autoregressive(model: "CategoricalModel") -> bool:
-    """Whether it draws one class after another, and so takes a prompt and a temperature."""
-    from unordinal.models.autoregressive import AutoregressiveModel
+def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
+    """What to pass on to the model; flags that it has no use for are refused."""
+    can = run.model.abilities
+    of = f"{args.run} is of {run.config.preset}"
+    for flag, is_given, is_able, who in (
+        ("--steps", args.steps is not None, can.chain, "models that have reverse steps"),
+        ("--chain", args.chain is not None, can.chain, "models that have reverse steps"),
+        ("--temperature", args.temperature != 1.0, can.temperature, "models with a temperature"),
+        ("--prompt", args.prompt is not None, can.prompt, "autoregressive models"),
+    ):
+        if is_given and not is_able:
+            raise ValueError(f"{flag} is for {who}; {of}, which has none")
+    if args.invalid == "resample" and not can.invalid_codes:
+        say("Note: this model has no invalid codes; there is nothing to resample.")
+    settings: dict[str, Any] = {}
+    if args.steps is not None:
+        settings["steps"] = args.steps
+    if can.invalid_codes:
+        settings["invalid"] = args.invalid
+    if can.temperature:
+        settings["temperature"] = args.temperature
+    if args.prompt is not None:
+        settings["prompt"] = encoded_prompt(args.prompt, run)
+    return settings
 
-    return isinstance(model, AutoregressiveModel)
 
-
-def encoded_prompt(args: SampleArgs, run: "Run") -> "Tensor | None":
-    """The classes of --prompt; it and --temperature are refused where the model is not autoregressive."""
-    given = [("--temperature", args.temperature != 1.0), ("--prompt", args.prompt is not None)]
-    for flag, is_given in given:
-        if is_given and not is_autoregressive(run.model):
-            raise ValueError(f"{flag} is for autoregressive models of classes; {args.run} is of {run.config.preset}")
-    if args.prompt is None:
-        return None
+def encoded_prompt(prompt: str, run: "Run") -> "Tensor":
+    """The classes of --prompt."""
     if run.vocabulary is None:
         raise ValueError(f"--prompt is for text; the classes of {run.spec.name} have no characters")
     try:
-        return run.vocabulary.encode(args.prompt)
+        return run.vocabulary.encode(prompt)
     except ValueError as error:
         raise ValueError(f"--prompt: {str(error).split(';')[0]}") from error
 
@@ -160,11 +164,10 @@ def encoded_prompt(args: SampleArgs, run: "Run") -> "Tensor | None":
 def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
     """Maps of the test split for the pictures that show some; pictures this run cannot give are refused here."""
     from unordinal.api import data_of
-    from unordinal.model import CategoricalModel
 
     if args.grid or args.reconstruct or (args.chain and args.chain.suffix.lower() == ".gif"):
         require_maps(run.spec)
-    if args.reconstruct and type(run.model).reconstruct is CategoricalModel.reconstruct:
+    if args.reconstruct and not run.model.abilities.reconstructs:
         raise ValueError(
             f"--reconstruct is for models that lose something; {run.config.preset} gives every map back as it is"
         )
@@ -181,27 +184,20 @@ def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
         return None
 
 
-def write_pictures(
-    args: SampleArgs,
-    run: "Run",
-    x: "Tensor",
-    chain: "list[tuple[int, Tensor]]",
-    tests: "Tensor | None",
-    generator: "torch.Generator",
-) -> None:
+def write_pictures(args: SampleArgs, run: "Run", drawn: "Drawn", tests: "Tensor | None") -> None:
     """The pictures that were asked for."""
     if args.chain:
-        write_chain(args.chain, chain, run.spec)
+        write_chain(args.chain, drawn.chain, run.spec)
         say(f"Chain written to {args.chain}")
     if args.grid:
-        groups = [("samples", x)]
-        if tests is not None and tests.shape[1:] == x.shape[1:]:
+        groups = [("samples", drawn.x)]
+        if tests is not None and tests.shape[1:] == drawn.x.shape[1:]:
             groups.append(("data (test)", tests))
         write_grid(args.grid, groups, run.spec)
         say(f"Picture written to {args.grid}")
     if args.reconstruct:
         assert tests is not None
-        write_grid(args.reconstruct, reconstructed(run.model, tests, generator), run.spec)
+        write_grid(args.reconstruct, reconstructed(run.model, tests, args.seed), run.spec)
         say(f"Picture written to {args.reconstruct}")
 
 
@@ -219,10 +215,11 @@ def shape_of(args: SampleArgs, spec: "DataSpec") -> tuple[int, ...] | None:
     return None if args.length is None else (args.length,)
 
 
-def reconstructed(model: "CategoricalModel", x: "Tensor", generator: "torch.Generator") -> "list[tuple[str, Tensor]]":
-    """Maps of the test split, and what comes back of them, a few at a time."""
+def reconstructed(model: "CategoricalModel", x: "Tensor", seed: int) -> "list[tuple[str, Tensor]]":
+    """Maps of the test split, and what the model makes of them, a few at a time."""
     import torch
 
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     parts = []
     with progress("Reconstructing", len(x)) as advance:
         for part in x.split(RECONSTRUCTED):
@@ -231,46 +228,3 @@ def reconstructed(model: "CategoricalModel", x: "Tensor", generator: "torch.Gene
     back = torch.cat(parts)
     share = float((back == x).double().mean())
     return [("data (test)", x), (f"reconstructions, {100 * share:.1f} % of pixels alike", back)]
-
-
-def diffused(
-    model: "MultinomialDiffusion", args: SampleArgs, shape: tuple[int, ...] | None, generator: "torch.Generator"
-) -> "tuple[Tensor, list[tuple[int, Tensor]], int, int]":
-    """Samples of a diffusion, the first one's chain where asked, steps and network calls."""
-    import torch
-
-    steps = len(model.times_of(args.steps)) - 1
-    parts, chain, calls = [], [], 0
-    with progress("Sampling", args.num * steps) as advance:
-        for start in range(0, args.num, BATCH):
-            num = min(BATCH, args.num - start)
-            z = torch.empty(0)
-            for t, z in model.chain(num, generator=generator, steps=args.steps, event_shape=shape):
-                if start == 0 and args.chain:
-                    chain.append((t, z[0].cpu()))
-                advance(num if t < model.num_steps else 0)
-            calls += steps
-            parts.append(z.cpu())
-    return torch.cat(parts), chain, steps, calls
-
-
-def flowed(
-    model: "CategoricalModel",
-    args: SampleArgs,
-    shape: tuple[int, ...] | None,
-    generator: "torch.Generator",
-    prompt: "Tensor | None",
-) -> "Tensor":
-    """Samples of a model that draws them in one go, a batch at a time."""
-    import torch
-
-    parts = []
-    settings: dict[str, Any] = {"invalid": args.invalid} if model.has_invalid else {}
-    if is_autoregressive(model):
-        settings = {"temperature": args.temperature, "prompt": prompt}
-    with progress("Sampling", args.num * math.prod(shape or model.event_shape)) as advance:
-        for start in range(0, args.num, BATCH):
-            num = min(BATCH, args.num - start)
-            x = model.sample(num, generator=generator, event_shape=shape, advance=advance, **settings)
-            parts.append(x.cpu())
-    return torch.cat(parts)

@@ -9,8 +9,7 @@ import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, unit_of
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
-from unordinal.config import Alphabet, OptimConfig, RunConfig, Size, TrainConfig, differences
-from unordinal.model_config import ArgmaxFlowConfig, MapFlowConfig, ModelConfig, takes_maps
+from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
@@ -28,7 +27,7 @@ PRESET and --size."""
 ADVICE = "the same command with --resume goes on"
 
 
-M = TypeVar("M", bound=ModelConfig)
+M = TypeVar("M", bound=ModelSettings)
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ class TrainArgs(Generic[M]):
     """Columns of a map, likewise; default 64."""
     flips: bool
     """Mirror training maps left to right at random."""
+    net: str | None
+    """Another network where the model has a choice: lstm or transformer. Its own settings are under --model."""
     train: Annotated[TrainConfig, tyro.conf.arg(name="")]
     model: M
     optim: OptimConfig
@@ -66,21 +67,32 @@ class TrainArgs(Generic[M]):
 
 
 def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
-    """PRESET and --size are read first, since they choose the defaults of everything else."""
-    from unordinal.presets import PRESETS, preset
+    """PRESET, --size, --data and --net are read first, since they choose the defaults of everything else."""
+    from unordinal.config import with_settings
+    from unordinal.data import shape_of
+    from unordinal.recipes import RECIPES, configured, experiments
 
     words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
-    named = next((word for word in words if word in PRESETS), words[0] if words else "")
-    if "-h" in argv or "--help" in argv:
-        name = named if named in PRESETS else next(iter(PRESETS))
-    elif not named or named.startswith("-"):
-        raise ValueError(f"which preset? unordinal train PRESET ... (known: {', '.join(PRESETS)})")
-    else:
-        name = named
-    size = next((value for flag, value in itertools.pairwise(words) if flag == "--size"), "paper")
-    base = preset(name, size)
+    known = {**RECIPES, **experiments()}
+    wants_help = "-h" in argv or "--help" in argv
+    first = next((word for word in words if word in known), words[0] if words else "")
+    if wants_help and first not in known:
+        first = next(iter(experiments()))
+    elif not first or first.startswith("-"):
+        raise ValueError(f"which preset? unordinal train PRESET ... (known: {', '.join(known)})")
+    name, given = first, dict(itertools.pairwise(words))
+    size = given.get("--size", "paper")
+    if name in RECIPES and "--data" not in given and not wants_help:
+        raise ValueError(f"which data? unordinal train {name} --data WHAT (`unordinal data` lists what there is)")
+    if name not in RECIPES:
+        base = configured(name, size)
+    else:  # a model, unlike an experiment, takes its network from the shape of the data
+        base = configured(name, size, shape_of(given["--data"]) if "--data" in given else RECIPES[name].takes[0])
+    if "--net" in given:
+        base = with_settings(base, {"net": given["--net"]})
     defaults = TrainArgs(
         preset=name,
+        net=given.get("--net"),
         size=base.size,
         data=base.data.name,
         data_split=base.data.split,
@@ -96,13 +108,13 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         machine=MachineArgs(),
     )
     kind: Any = TrainArgs[type(base.model)]  # type: ignore[misc]
-    args: TrainArgs[ModelConfig] = tyro.cli(
+    args: TrainArgs[ModelSettings] = tyro.cli(
         kind,
         args=argv,
         default=defaults,
         prog="unordinal train",
         description=f"{EXAMPLE}\n\nBudget of {name} at size {size}, unless told otherwise: {budget_text(base.train)}.",
-        config=(tyro.conf.FlagCreatePairsOff,),
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.AvoidSubcommands),
     )
     budget = args.train
     if budget.epochs != base.train.epochs and budget.steps is None and budget.minutes is None:
@@ -136,12 +148,15 @@ def budget_text(config: TrainConfig) -> str:
 def main(argv: list[str]) -> int:
     config, args = parsed(argv)
     from unordinal.data import check_kind, load_data, resolved_name
+    from unordinal.recipes import shape_wanted
     from unordinal.train.checks import check_settings
     from unordinal.train.run import RunFolder
     from unordinal.train.start import check_same_run
 
     check_settings(config.train, config.optim)  # complain before any work
-    check_kind(config.data.name, wants_maps=takes_maps(config.model), who=config.preset)
+    wanted = shape_wanted(config.preset)
+    if wanted is not None:
+        check_kind(config.data.name, wants_maps=wanted == "maps", who=config.preset)
     config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
     path = folder_of(config, args.out, resume=args.resume)
     if args.resume and RunFolder(path).is_run:
@@ -150,10 +165,10 @@ def main(argv: list[str]) -> int:
     data.require("train", "val")
     for note in data.notes:
         say(f"Note: {note}.")
-    return train_run(config, data, path, args.machine, resume=args.resume, as_json=args.json)
+    return train_and_tell(config, data, path, args.machine, resume=args.resume, as_json=args.json)
 
 
-def train_run(
+def train_and_tell(
     config: RunConfig,
     data: "Data",
     path: Path,
@@ -164,27 +179,30 @@ def train_run(
     advice: str = ADVICE,
 ) -> int:
     """Train and tell how it ended; the exit code."""
-    from unordinal.train.loop import train
     from unordinal.train.run import RunFolder
-    from unordinal.train.start import start_run
+    from unordinal.train.start import train_run
 
     folder, device, unit = RunFolder(path), chosen_device(machine), unit_of(data.spec)
     if resume and not folder.is_run:
         say(f"Nothing to resume at {path}: starting.")
-    model = start_run(config, data.spec, folder, resume=resume)
-    num_parameters = sum(p.numel() for p in model.parameters())
-    symbols = f"{data.train.symbols.size:,} training symbols"
-    say(
-        f"{config.preset} ({config.size}, {num_parameters:,} parameters) on {data.spec.name}: "
-        f"{data.spec.num_classes} classes, {symbols}."
-    )
-    inverse = described(config, model)
-    if inverse:
-        say(inverse["text"])
-    say(f"Run folder: {path}")
-    reporter = TrainingReporter(unit)
+    facts: dict[str, Any] = {}
+
+    def told(model: "CategoricalModel") -> None:
+        facts["parameters"] = sum(p.numel() for p in model.parameters())
+        say(
+            f"{config.preset} ({config.size}, {facts['parameters']:,} parameters) on {data.spec.name}: "
+            f"{data.spec.num_classes} classes, {data.train.symbols.size:,} training symbols."
+        )
+        own = config.model.facts(model)
+        facts.update(own)
+        if own:
+            text = ", ".join(f"{name.replace('_', ' ')} {plain_number(value)}" for name, value in own.items())
+            say(f"{text[0].upper()}{text[1:]}.")
+        say(f"Run folder: {path}")
+
+    reporter = TrainingReporter(unit, told)
     try:
-        result = train(model, data, config.train, config.optim, folder, device=device, reporter=reporter)
+        result = train_run(config, data, folder, resume=resume, device=device, reporter=reporter)
     finally:
         reporter.close()
     if result.was_finished:
@@ -196,39 +214,16 @@ def train_run(
         say(f"Best validation {result.best_bits:.4f} {unit}; score it with: unordinal evaluate {path}")
     if as_json:
         best = result.best_bits if result.best_step else None
-        values = {
-            "run": str(path),
-            "steps": result.step,
-            "seconds": round(result.seconds, 3),
-            "parameters": num_parameters,
-        }
+        values = {"run": str(path), "steps": result.step, "seconds": round(result.seconds, 3), **facts}
         values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
         values |= {"peak_memory_mb": peak_memory_megabytes()}
-        values |= {name: value for name, value in inverse.items() if name != "text"}
         print_json({**values, "interrupted": result.interrupted_by.name if result.interrupted_by else None})
     return 128 + result.interrupted_by if result.interrupted_by else 0
 
 
-def described(config: RunConfig, model: "CategoricalModel") -> dict[str, Any]:
-    """Surjection, base and parameter counts of an argmax flow, for people (`text`) and for scripts."""
-    from unordinal.models.argmax_flow import ArgmaxFlow
-    from unordinal.models.build_surjection import used_surjection
-    from unordinal.surjections.cartesian import CartesianProduct
-
-    if not isinstance(config.model, ArgmaxFlowConfig | MapFlowConfig) or not isinstance(model, ArgmaxFlow):
-        return {}
-    surjection = model.surjection
-    base = surjection.base if isinstance(surjection, CartesianProduct) else model.num_classes
-    used = used_surjection(config.model.surjection, config.model.base)
-    base = 2 if used == "binary" else base
-    density = sum(p.numel() for p in model.density.parameters())
-    inverse = sum(p.numel() for p in model.parameters()) - density
-    text = (
-        f"Surjection {used}, base {base}: {surjection.num_channels} reals per symbol; "
-        f"{density:,} parameters in p(v), {inverse:,} in q(v | x)."
-    )
-    counts = {"density_parameters": density, "inverse_parameters": inverse}
-    return {"text": text, "surjection": used, "base": base, **counts}
+def plain_number(value: Any) -> str:
+    """A count with its thousands apart; anything else as it is."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:

@@ -28,7 +28,7 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
             file.write((between.join(shown) + "\n").encode())
 
 
-def write_chain(path: Path, chain: list[tuple[int, "Tensor"]], spec: "DataSpec") -> None:
+def write_chain(path: Path, chain: list[tuple[float, "Tensor"]], spec: "DataSpec") -> None:
     """x_T, ..., x_0 of one sample, by the file's ending."""
     import torch
 

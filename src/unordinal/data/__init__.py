@@ -1,15 +1,15 @@
 """Data sets: text and arrays as classes, split, memory-mapped."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.arrays import load_array_file, load_arrays
+from unordinal.config import DataConfig, Shape
+from unordinal.data.arrays import array_axes, load_array_file, load_arrays
 from unordinal.data.cityscapes import load_cityscapes
 from unordinal.data.docs import load_docs
 from unordinal.data.download import load_archive
@@ -19,6 +19,7 @@ from unordinal.data.splits import Data, Split
 from unordinal.data.streets import load_streets
 from unordinal.data.text import TextFile, load_text
 from unordinal.data.toy import load_eight_gaussians
+from unordinal.names import unknown
 from unordinal.progress import Progress, silent
 
 __all__ = [
@@ -30,7 +31,10 @@ __all__ = [
     "check_kind",
     "data_from_array",
     "load_data",
+    "located_name",
+    "portable_name",
     "resolved_name",
+    "shape_of",
 ]
 
 
@@ -80,13 +84,13 @@ DATASETS: dict[str, Dataset] = {
     ),
     "streets": Dataset(
         "streets",
-        "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; --height --width)",
+        "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; of any size)",
         lambda _argument, config, _vocabulary, progress: load_streets(config, progress),
         gives="maps",
     ),
     "cityscapes": Dataset(
         "cityscapes[:PATH]",
-        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (--height --width)",
+        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (of any size)",
         lambda argument, config, _vocabulary, progress: load_cityscapes(argument, config, progress),
         gives="maps",
     ),
@@ -104,9 +108,7 @@ def parsed_name(name: str) -> tuple[Dataset, str]:
     kind, colon, argument = name.partition(":")
     dataset = DATASETS.get(kind)
     if dataset is None:
-        near = get_close_matches(kind, DATASETS, n=1)
-        hint = f"; did you mean {DATASETS[near[0]].usage}?" if near else ""
-        raise ValueError(f"unknown data {name!r}{hint} (known: {', '.join(d.usage for d in DATASETS.values())})")
+        raise unknown("data", kind, [d.usage for d in DATASETS.values()], cutoff=0.4)
     takes_argument = ":" in dataset.usage
     if takes_argument and not argument and "[" not in dataset.usage:
         raise ValueError(f"data {name!r} lacks its file; expected {dataset.usage}")
@@ -130,6 +132,26 @@ def resolved_name(name: str) -> str:
     return f"{name.partition(':')[0]}:{Path(argument).expanduser().resolve()}" if argument else name
 
 
+def portable_name(name: str, folder: Path) -> str:
+    """The name with its path made relative to a run's folder, so that the run holds no path of this machine."""
+    kind, colon, argument = name.partition(":")
+    return f"{kind}:{Path(os.path.relpath(argument, folder.resolve())).as_posix()}" if colon else name
+
+
+def located_name(name: str, folder: Path) -> str:
+    """The name that `portable_name` made relative to a run's folder, with its path made absolute again."""
+    kind, colon, argument = name.partition(":")
+    return f"{kind}:{(folder.resolve() / argument).resolve()}" if colon else name
+
+
+def shape_of(name: str) -> Shape:
+    """Whether a data set by name holds sequences or maps; of an array, by its number of axes."""
+    dataset, argument = parsed_name(name)
+    if dataset.gives != "either":
+        return dataset.gives
+    return "maps" if array_axes(Path(argument)) == 3 else "sequences"
+
+
 def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
     """Prepare (once) and open a data set by name; `vocabulary` is a trained model's, where there is one."""
     if config.length is not None and config.length < 1:
@@ -138,7 +160,7 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
         raise ValueError(f"the number of classes must be at least 2, got {config.num_classes}")
     config = replace(config, name=resolved_name(config.name))
     dataset, argument = parsed_name(config.name)
-    for name, value in (("--height", config.map_height), ("--width", config.map_width)):
+    for name, value in (("`map_height`", config.map_height), ("`map_width`", config.map_width)):
         if value is not None and dataset.gives != "maps":
             raise ValueError(
                 f"{name} is for maps that are drawn or scaled; leave out {name} {value} with {config.name}"

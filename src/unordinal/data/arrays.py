@@ -60,6 +60,15 @@ def load_array_file(
     return load_arrays(arrays, config, progress, source=path, notes=notes)
 
 
+def array_axes(path: Path) -> int:
+    """The number of axes of the array in an .npy file, or of the first one in an .npz; 0 where it cannot be read."""
+    try:
+        loaded = np.load(path.expanduser(), mmap_mode="r", allow_pickle=False)
+        return loaded.ndim if isinstance(loaded, np.ndarray) else loaded[loaded.files[0]].ndim
+    except (*UNREADABLE, IndexError):
+        return 0
+
+
 def load_arrays(
     arrays: dict[str, Any],
     config: DataConfig,
@@ -89,7 +98,7 @@ def load_arrays(
     if num_classes > MAX_CLASSES:
         raise ValueError(f"{where} has {num_classes} classes; at most {MAX_CLASSES} are supported")
     if num_classes < 2:
-        raise ValueError(f"{where} has only class 0; there is nothing to learn (set --num-classes if others exist)")
+        raise ValueError(f"{where} has only class 0; there is nothing to learn (set `num_classes` if others exist)")
 
     def blocks() -> Iterator[np.ndarray]:
         with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
@@ -113,7 +122,7 @@ def load_arrays(
     length = None if first.ndim > 1 else (config.length or DEFAULT_LENGTH)
     if len(checked) == len(SPLITS):
         if config.split:
-            raise ValueError(f"{where} has its own train, val and test; leave out --data-split")
+            raise ValueError(f"{where} has its own train, val and test; leave out `split`")
         sizes = (len(checked["train"]), len(checked["val"]), len(checked["test"]))
     else:
         what = "symbols" if length else "examples"

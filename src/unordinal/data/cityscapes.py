@@ -142,7 +142,7 @@ def found_archive(argument: str) -> Path:
         f"Cityscapes cannot be downloaded without an account: get {ARCHIVE} (241 MB) at "
         "https://www.cityscapes-dataset.com/downloads/ (free for research under the terms of "
         f"https://www.cityscapes-dataset.com/license/), put it at {data_folder() / 'downloads' / ARCHIVE} or name it: "
-        "--data cityscapes:PATH; --data streets needs no download"
+        "`data` cityscapes:PATH; `data` streets needs no download"
     )
 
 

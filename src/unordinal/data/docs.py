@@ -88,7 +88,7 @@ def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progr
         else:
             joined = {name: SEPARATOR.join(texts) + SEPARATOR for name, texts in parts.items()}
         if len(joined["train"]) < SMALLEST:
-            raise ValueError(f"{library} has no sources to take docstrings from; give a text with --data text:PATH")
+            raise ValueError(f"{library} has no sources to take docstrings from; give a text with `data` text:PATH")
         with replacing(path) as file:
             file.write("".join(joined[name] for name in ("train", "val", "test")).encode())
         with replacing(sizes_path) as file:

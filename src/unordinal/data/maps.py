@@ -20,9 +20,9 @@ HEADER_BYTES, DEPTH_BYTE, KIND_BYTE, GREY = 26, 24, 25, 0  # of a PNG's header
 def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
     """Maps of one even size; training ones are mirrored at random unless `flips` is off."""
     path = path.expanduser().resolve()
-    for name, value in (("--length", config.length), ("--height", config.map_height), ("--width", config.map_width)):
+    for name, value in (("length", config.length), ("map_height", config.map_height), ("map_width", config.map_width)):
         if value is not None:
-            raise ValueError(f"maps keep the size they have; leave out {name} {value}")
+            raise ValueError(f"maps keep the size they have; leave out `{name}` {value}")
     if path.is_dir():
         return load_folder(path, config, progress)
     if path.suffix.lower() == ".png":
@@ -122,18 +122,18 @@ def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
 
 def check_own(config: DataConfig, what: str, num_classes: int) -> None:
     """Refuse to cut or to count anew what has a split, a shape and classes of its own."""
-    for name, value in (("--data-split", config.split), ("--length", config.length)):
+    for name, value in (("`split`", config.split), ("`length`", config.length)):
         if value is not None:
             raise ValueError(f"{what} have a split and a shape of their own; leave out {name} {value}")
     if config.num_classes not in (None, num_classes):
-        raise ValueError(f"{what} have {num_classes} classes; leave out --num-classes {config.num_classes}")
+        raise ValueError(f"{what} have {num_classes} classes; leave out `num_classes` {config.num_classes}")
 
 
 def sides(config: DataConfig) -> tuple[int, int]:
     """Height and width of maps that are drawn or scaled."""
     height = HEIGHT if config.map_height is None else config.map_height
     width = WIDTH if config.map_width is None else config.map_width
-    for name, side in (("--height", height), ("--width", width)):
+    for name, side in (("`map_height`", height), ("`map_width`", width)):
         if side < 2 or side % 2:
             raise ValueError(f"{name} must be even and at least 2, got {side}")
     return height, width

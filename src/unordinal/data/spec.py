@@ -60,7 +60,7 @@ class Vocabulary:
         if wrong.size:
             character = chr(int(points[wrong[0]]))
             allowed = "a-z and space" if self.kind == "text8" else f"the {len(self)} characters of the vocabulary"
-            advice = "; use --alphabet chars or bytes, or clean the text" if self.kind == "text8" else ""
+            advice = "; use `alphabet` chars or bytes, or clean the text" if self.kind == "text8" else ""
             raise ValueError(
                 f"expected {allowed}, got {character!r} at position {offset + int(wrong[0])} "
                 f"({wrong.size} such in this part of the text){advice}"

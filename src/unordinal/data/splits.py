@@ -99,10 +99,10 @@ class Data:
             if len(split) == 0 and split.length is not None:
                 raise ValueError(
                     f"the {name} split has {len(split.symbols)} symbols, shorter than one sequence of {split.length}; "
-                    "use more text, another --data-split or a smaller --length"
+                    "use more text, another `split` or a smaller `length`"
                 )
             if len(split) == 0:
-                raise ValueError(f"the {name} split has no examples; use another --data-split")
+                raise ValueError(f"the {name} split has no examples; use another `split`")
 
 
 def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:

@@ -87,11 +87,11 @@ def points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[n
             yield points_of(decoder.decode(block))
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{path} is not UTF-8 text (byte {done + error.start} or just before); use --alphabet bytes"
+                f"{path} is not UTF-8 text (byte {done + error.start} or just before); use `alphabet` bytes"
             ) from error
         done += len(block)
     if decoder.getstate()[0]:
-        raise ValueError(f"{path} ends inside a UTF-8 character; use --alphabet bytes")
+        raise ValueError(f"{path} ends inside a UTF-8 character; use `alphabet` bytes")
 
 
 def vocabulary_of(file: TextFile, alphabet: str, progress: Progress) -> Vocabulary:
@@ -106,7 +106,7 @@ def vocabulary_of(file: TextFile, alphabet: str, progress: Progress) -> Vocabula
         seen.update(np.unique(block).tolist())
         if len(seen) > MAX_CLASSES:
             raise ValueError(
-                f"{file.path} has more than {MAX_CLASSES} different characters; use --alphabet bytes (256 classes)"
+                f"{file.path} has more than {MAX_CLASSES} different characters; use `alphabet` bytes (256 classes)"
             )
     return Vocabulary("chars", "".join(chr(p) for p in sorted(seen)))
 
@@ -155,7 +155,7 @@ def load_text(
     train, val, test = cut(symbols, sizes, length)
     vocabulary = Vocabulary(alphabet, notes["symbols"])
     if config.num_classes not in (None, len(vocabulary)):
-        raise ValueError(f"{file.path} has {len(vocabulary)} symbols; --num-classes {config.num_classes} is for arrays")
+        raise ValueError(f"{file.path} has {len(vocabulary)} symbols; `num_classes` {config.num_classes} is for arrays")
     unused = len(symbols) - sum(sizes)
     return Data(
         spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, notes["sha256"], sizes),

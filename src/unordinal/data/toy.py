@@ -45,7 +45,7 @@ def draw_eight_gaussians(num: int, generator: np.random.Generator) -> np.ndarray
 
 def load_eight_gaussians(config: DataConfig) -> Data:
     """A fixed sample of the mixture, with its exact probabilities."""
-    for name, value in (("--data-split", config.split), ("--num-classes", config.num_classes)):
+    for name, value in (("`split`", config.split), ("`num_classes`", config.num_classes)):
         if value is not None and value != NUM_CLASSES:
             raise ValueError(f"eight-gaussians has sizes and classes of its own; leave out {name} {value}")
     x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))

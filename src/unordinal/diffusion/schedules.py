@@ -21,10 +21,10 @@ def cosine_schedule(num_steps: int) -> Tensor:
     """
     if num_steps < 1:
         raise ValueError(f"a schedule needs at least one step, got {num_steps}")
-    time = torch.arange(num_steps + 1, dtype=torch.float64) / num_steps
+    time = torch.arange(num_steps + 1, dtype=torch.float64, device="cpu") / num_steps
     f = torch.cos((time + COSINE_OFFSET) / (1 + COSINE_OFFSET) * math.pi / 2)
     alpha = (f[1:] / f[:-1]).clamp(min=math.sqrt(SMALLEST_SQUARED_ALPHA))
-    return torch.cat([torch.zeros(1, dtype=torch.float64), alpha.log().cumsum(0)])
+    return torch.cat([torch.zeros(1, dtype=torch.float64, device="cpu"), alpha.log().cumsum(0)])
 
 
 SCHEDULES = {"cosine": cosine_schedule}

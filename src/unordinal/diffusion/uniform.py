@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.names import check_known
 from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
 
 
@@ -27,8 +29,11 @@ class Coefficients:
     noise_ts: Tensor
 
 
-class UniformNoise:
+class UniformNoise(NoiseProcess):
     """q(x_t | x_s) = alpha_ts [x_t = x_s] + (1 - alpha_ts) / K, and what follows from it.
+
+    `output` is what the network gives: "leave-one-out" is the paper's r, p(x_0 | x_t without the position itself);
+    "denoiser" is p(x_0 | x_t), which is brought to r by the one term in which the two differ.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> noise = UniformNoise(num_classes=27, log_alpha=cosine_schedule(1000))
@@ -37,9 +42,14 @@ class UniformNoise:
     torch.Size([2, 8])
     """
 
-    def __init__(self, num_classes: int, log_alpha: Tensor):
-        self.num_classes = num_classes
+    OUTPUTS = ("leave-one-out", "denoiser")
+    num_steps: int
+
+    def __init__(self, num_classes: int, log_alpha: Tensor, *, output: str = "leave-one-out"):
+        check_known("output", output, self.OUTPUTS)
+        self.num_classes = self.num_input_classes = num_classes
         self.num_steps = len(log_alpha) - 1
+        self.is_denoiser = output == "denoiser"
         self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, where float64 exists
 
     def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
@@ -66,11 +76,32 @@ class UniformNoise:
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         return torch.where(u < noise, redrawn, x)
 
+    def draw_prior(
+        self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Every class as likely as any other."""
+        return torch.randint(self.num_classes, shape, generator=generator, device=device)
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return torch.full((len(z),), -z[0].numel() * math.log(self.num_classes), device=z.device)
+
+    def prior_term(self, x: Tensor) -> Tensor:
+        return torch.full((len(x),), self.prior_kl() * x[0].numel(), device=x.device)
+
     def prior_kl(self) -> float:
         """KL(q(x_T | x_0) || uniform) of one position, in nats; the same whatever x_0 is."""
         alpha, k = math.exp(self.log_alpha[-1]), self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
         return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
+
+    def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
+        """Logits of r; a denoiser's differ from them by a known term at the class z itself."""
+        if not self.is_denoiser:
+            return output
+        log_alpha = self.log_alpha[t.cpu()]
+        shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(output)
+        shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
+        return output.scatter_add(-1, z.unsqueeze(-1), -shift)
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """q(x_t | x_0) as probabilities: (B, *D) -> (B, *D, K)."""
@@ -130,14 +161,14 @@ class UniformNoise:
         decoder = log_evidence_p - log_r_x - torch.where(same, stay, jump).log()
         return sum_except_batch(torch.where(first, decoder, kl))
 
-    def step(self, logits: Tensor, z: Tensor, t: int, s: int, *, generator: torch.Generator | None = None) -> Tensor:
+    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
 
         A position jumps with probability (1 - alpha_ts) / (K p(z)); one that jumps lands on a draw from r with
         probability alpha_s and on a uniform class otherwise. Only positions that jump need a draw over K.
         """
-        k, log_t, log_s = self.num_classes, float(self.log_alpha[t]), self.log_alpha[s]
-        alpha_t = self.log_alpha[t].exp()
+        k, log_t, log_s = self.num_classes, float(self.log_alpha[int(t)]), self.log_alpha[int(s)]
+        alpha_t = self.log_alpha[int(t)].exp()
         noise_ts = float(-torch.expm1(log_t - log_s))
         r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
         jump_probability = noise_ts / k / (float(alpha_t) * r_z + (1 - float(alpha_t)) / k)
@@ -148,6 +179,10 @@ class UniformNoise:
         out = z.clone()
         out[jumps] = torch.where(from_noise, redrawn, landing)
         return out
+
+    @property
+    def has_paths(self) -> bool:
+        return True
 
     def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward): x_t (B, *D) and its log-probability (B,)."""

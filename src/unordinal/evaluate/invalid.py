@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from unordinal.models.argmax_flow import ArgmaxFlow
-from unordinal.progress import Progress, silent
+from unordinal.model import CategoricalModel
+from unordinal.progress import Progress, Watcher, silent, watching
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class InvalidMass:
 
 
 def invalid_mass(
-    model: ArgmaxFlow, num_samples: int, *, batch_size: int = 32, seed: int = 0, progress: Progress = silent
+    model: CategoricalModel, num_samples: int, *, batch_size: int = 32, seed: int = 0, progress: Progress = silent
 ) -> InvalidMass:
     """Estimated from samples; where none (or all) are invalid the error is that of half a sample, not 0."""
     if num_samples < 2:
         raise ValueError(f"the invalid mass needs at least 2 samples, got {num_samples}")
     generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     parts = []
-    with progress("Sampling", num_samples * model.event_shape.numel()) as advance:
+    with progress("Sampling", num_samples) as advance, watching(Watcher(advance)):
         for start in range(0, num_samples, batch_size):
             num = min(batch_size, num_samples - start)
-            x = model.sample(num, generator=generator, advance=advance)
+            x = model.sample(num, generator=generator)
             parts.append((x >= model.num_classes).reshape(num, -1).double().cpu())
     bad = torch.cat(parts)
     positions, sequences = bad.mean(dim=1), bad.amax(dim=1)

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
-from unordinal.diffusion.times import spread_times
+from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, evaluating
-from unordinal.models.autoregressive import AutoregressiveModel
-from unordinal.models.diffusion import MultinomialDiffusion
 from unordinal.progress import Advance, Progress, silent
 
 Times = Literal["stratified", "all"]
@@ -129,11 +127,12 @@ def score_split(
             method = "in order, with a memory of earlier examples; the error takes examples as independent"
         elif bound == "iwbo":
             nats, method = scorer.importance_weighted(k, progress), f"{k} draws per example"
-        elif isinstance(model, MultinomialDiffusion) and times == "all":
-            nats, method = scorer.all_times(model, repeats, progress), f"all {model.num_steps} times"
-        elif isinstance(model, MultinomialDiffusion):
-            nats, rank = scorer.stratified_times(model, repeats, progress)
-            method = f"stratified times, {repeats} of {model.num_steps} per example"
+        elif model.abilities.times and times == "all":
+            nats, method = scorer.all_times(repeats, progress), f"all {model.abilities.num_times} times"
+        elif model.abilities.times:
+            nats, rank = scorer.stratified_times(repeats, progress)
+            of_all = "" if model.abilities.num_times is None else f" of {model.abilities.num_times}"
+            method = f"stratified times, {repeats}{of_all} per example"
         else:
             nats = scorer.plain(repeats, progress)
             method = "one pass" if model.is_exact else counted(repeats)
@@ -199,7 +198,7 @@ class Scorer:
 
     def in_order(self, progress: Progress) -> Tensor:
         """Minus the exact log-probability of each example given a memory of those before it in the text."""
-        if not isinstance(self.model, AutoregressiveModel) or self.split.length is None:
+        if not self.model.abilities.in_order or self.split.length is None:
             raise ValueError("only a text under a model with a memory (arm-xl) can be scored in order")
         nats, past = torch.zeros(self.num, dtype=torch.float64), None
         with progress("Scoring", self.num) as advance:
@@ -221,35 +220,31 @@ class Scorer:
                 nats[chosen] = -iwbo(self.model, x, k, rows, advance)[0]
         return nats
 
-    def stratified_times(self, model: MultinomialDiffusion, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:
-        """T times the mean of `repeats` terms per example, plus the prior term; and each example's rank in time."""
+    def stratified_times(self, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:
+        """The mean of the bound at `repeats` times per example; and each example's rank in time."""
         generator = torch.Generator().manual_seed(torch.initial_seed())
-        t, rank = spread_times(model.num_steps, self.num, repeats, generator)
+        position, rank = spread_positions(self.num, repeats, generator)
         nats = torch.zeros(self.num, dtype=torch.float64)
         with progress("Scoring", self.num * repeats) as advance:
             for start in range(0, self.num, self.batch_size):
                 x, rows = self.batch(start)
-                model.check_classes(x)
-                nats[rows] = model.prior_term(x)
                 for repeat in range(repeats):
-                    nats[rows] += model.loss_at(x, t[rows, repeat]).double().cpu() * (model.num_steps / repeats)
+                    nats[rows] -= self.model.elbo_at(x, position[rows, repeat]).double().cpu() / repeats
                     advance(len(x))
         return nats, rank
 
-    def all_times(self, model: MultinomialDiffusion, repeats: int, progress: Progress) -> Tensor:
-        """Every one of the T terms of every example, plus the prior term."""
+    def all_times(self, repeats: int, progress: Progress) -> Tensor:
+        """The mean of the bound over every one of its times, for every example."""
+        num_times = self.model.abilities.num_times
+        if num_times is None:
+            raise ValueError("time is continuous in this model: there is no end of times; use stratified ones")
+        every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
         nats = torch.zeros(self.num, dtype=torch.float64)
-        every = torch.arange(1, model.num_steps + 1).repeat(repeats)
         with progress("Scoring", self.num * len(every)) as advance:
             for index in range(self.num):
                 x = self.split.examples(np.array([index])).to(self.device)
-                model.check_classes(x)
-                nats[index] = model.prior_term(x) + self.sum_of_terms(model, x, every, advance) / repeats
+                for part in every.split(self.batch_size):
+                    bounds = self.model.elbo_at(x.expand(len(part), *x.shape[1:]), part)
+                    nats[index] -= float(bounds.double().sum()) / len(every)
+                    advance(len(part))
         return nats
-
-    def sum_of_terms(self, model: MultinomialDiffusion, x: Tensor, t: Tensor, advance: Advance) -> float:
-        total = 0.0
-        for part in t.split(self.batch_size):
-            total += float(model.loss_at(x.expand(len(part), *x.shape[1:]), part).double().sum())
-            advance(len(part))
-        return total

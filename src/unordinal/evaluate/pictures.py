@@ -102,7 +102,7 @@ def tiled(pictures: np.ndarray, columns: int, gap: int = 2) -> np.ndarray:
 
 
 def plot_map_chain(
-    chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO, progress: Progress = silent
+    chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO, progress: Progress = silent
 ) -> None:
     """x_T, ..., x_0 of one map (H, W) each, as an animated GIF that rests on the last."""
     from PIL import Image
@@ -120,7 +120,7 @@ def plot_map_chain(
     frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
 
 
-def thinned(chain: list[tuple[int, Tensor]], most: int) -> list[tuple[int, Tensor]]:
+def thinned(chain: list[tuple[float, Tensor]], most: int) -> list[tuple[float, Tensor]]:
     """At most so many steps of a chain, evenly spread, first and last included."""
     picked = np.unique(np.linspace(0, len(chain) - 1, min(most, len(chain))).round().astype(int))
     return [chain[i] for i in picked]

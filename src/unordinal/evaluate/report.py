@@ -18,7 +18,7 @@ CHAIN_COLUMNS = 96
 COLOURS = ("#1b7837", "#9aa0a6")  # settled (as it is at the end), not yet
 
 
-def chain_rows(chain: list[tuple[int, Tensor]], num_rows: int = CHAIN_ROWS) -> list[tuple[int, Tensor]]:
+def chain_rows(chain: list[tuple[float, Tensor]], num_rows: int = CHAIN_ROWS) -> list[tuple[float, Tensor]]:
     """A few steps of a chain, first and last included, denser at the end where most is decided."""
     last = len(chain) - 1
     rows = min(num_rows, len(chain))
@@ -26,7 +26,7 @@ def chain_rows(chain: list[tuple[int, Tensor]], num_rows: int = CHAIN_ROWS) -> l
     return [chain[i] for i in picked]
 
 
-def plot_chain(chain: list[tuple[int, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
     """Text emerging from noise as a PNG: one line per step, symbols that have their final value in green."""
     from matplotlib.figure import Figure
 
@@ -117,7 +117,7 @@ class Report:
         return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'.encode()
 
 
-def chain_png(chain: list[tuple[int, Tensor]], spec: DataSpec) -> bytes:
+def chain_png(chain: list[tuple[float, Tensor]], spec: DataSpec) -> bytes:
     """`plot_chain` as bytes."""
     buffer = io.BytesIO()
     plot_chain(chain, spec, buffer)

@@ -3,16 +3,15 @@
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
+from unordinal.config import ModelSettings, with_settings
 from unordinal.data.spec import DataSpec
-from unordinal.model_config import DiscreteFlowConfig, ModelConfig, MultinomialConfig
-from unordinal.models import build_model
-from unordinal.presets import preset
 from unordinal.progress import Progress, silent
+from unordinal.recipes import RECIPES, configured
 
 # Seconds of tab:time_experiment by preset and variant: one sample of 256 characters of text8 on a 1080Ti, but for those
 # with a dagger there, 288 characters, from Tran et al. (2019), whose discrete flow is bipartite.
@@ -56,7 +55,7 @@ class Entry:
 
     preset: str
     variant: str
-    model: ModelConfig
+    model: ModelSettings
     steps: int | None = None
 
 
@@ -83,7 +82,7 @@ def time_sampling(
 ) -> tuple[list[Timing], bool]:
     """Fresh weights, one sample at a time, one round of all contestants after another; and whether it was whole.
 
-    Diffusions run twice, with all their steps and with `steps`; so do discrete flows, autoregressive and bipartite.
+    Models with reverse steps run twice, with all of them and with `steps`; so do the variants of a recipe.
     The first round warms up and does not count, but for draws of more than `LONG` seconds. Ctrl-C ends the run early:
     what was measured until then is given.
     """
@@ -132,27 +131,30 @@ def timing_of(contestant: Contestant, size: str) -> Timing:
 
 
 def entries_of(name: str, size: str, steps: int) -> list[Entry]:
-    """What takes part for a preset: with all steps and with some where it has steps, both kinds of discrete flows."""
-    model = preset(name, size).model
-    if name.partition("/")[0] not in SYMBOLS:
+    """What takes part for a preset: every variant of its recipe, with all steps and with some where it has steps."""
+    config = configured(name, size)
+    if config.data.name not in SYMBOLS:
         raise ValueError(f"sampling is timed for texts, text8/... or enwik8/...; got {name}")
-    if isinstance(model, MultinomialConfig):
-        whole = model.num_steps
-        if not 1 <= steps <= whole:
+    entries = []
+    for variant, changes in (RECIPES[config.recipe].variants or {"": {}}).items():
+        model = with_settings(config, changes).model
+        with torch.device("meta"):
+            whole = model.build(DataSpec(config.data.name, SYMBOLS[config.data.name], (8,))).abilities.steps
+        if whole is None:
+            entries.append(Entry(name, variant, model))
+        elif 1 <= steps <= whole:
+            entries += [Entry(name, f"{taken} steps", model, taken) for taken in sorted({whole, steps}, reverse=True)]
+        else:
             raise ValueError(f"steps must be between 1 and the {whole} of {name}, got {steps}")
-        return [Entry(name, f"{taken} steps", model, taken) for taken in sorted({whole, steps}, reverse=True)]
-    if isinstance(model, DiscreteFlowConfig):
-        kinds: dict[str, Literal["ar", "bipartite"]] = {"autoregressive": "ar", "bipartite": "bipartite"}
-        return [Entry(name, variant, replace(model, flow=flow)) for variant, flow in kinds.items()]
-    return [Entry(name, "", model)]
+    return entries
 
 
 def contestant_of(entry: Entry, length: int, seed: int) -> Contestant:
     """The model with the weights and the noise of a seed."""
     torch.manual_seed(seed)
     family = entry.preset.partition("/")[0]
-    model = build_model(entry.model, DataSpec(family, SYMBOLS[family], (length,))).eval()
+    model = entry.model.build(DataSpec(family, SYMBOLS[family], (length,))).eval()
     generator = torch.Generator().manual_seed(seed)
-    settings = {} if entry.steps is None else {"steps": entry.steps}
+    settings: dict[str, Any] = {} if entry.steps is None else {"steps": entry.steps}
     parameters = sum(p.numel() for p in model.parameters())
     return Contestant(entry, length, parameters, lambda: model.sample(1, generator=generator, **settings))

@@ -11,6 +11,7 @@ from unordinal.flows.density import Flow, StandardLogistic
 from unordinal.flows.elementwise import ElementwiseMap, LogisticMixture
 from unordinal.flows.fixed_point import causal_fixed_point
 from unordinal.numerics import sum_except_batch
+from unordinal.progress import current_watcher
 
 
 class CausalNet(Protocol):
@@ -42,7 +43,6 @@ class TimeFlow(Bijection):
     def __init__(self, net: nn.Module, inner: Bijection, *, is_parallel: bool = False):
         super().__init__()
         self.net, self.inner, self.is_parallel = net, inner, is_parallel
-        self.advance: Callable[[float], None] | None = None  # told of each position that `inverse` has done
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         out: tuple[Tensor, Tensor] = self.inner(v, self.net(v, cond))
@@ -54,7 +54,7 @@ class TimeFlow(Bijection):
 
     def by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
         """Position by position, each through `inner`'s inverse or through a function of it and its features."""
-        net, invert = cast(Any, self.net), invert or self.inner.inverse
+        net, invert, watcher = cast(Any, self.net), invert or self.inner.inverse, current_watcher()
         state, before = net.init_state(len(z)), None
         positions, total = [], z.new_zeros(len(z))
         for place in range(z.shape[1]):
@@ -63,8 +63,7 @@ class TimeFlow(Bijection):
             before = v.squeeze(1)
             positions.append(before)
             total = total + log_det
-            if self.advance is not None:
-                self.advance(len(z))
+            watcher.advance(len(z) / z.shape[1])
         return torch.stack(positions, dim=1), total
 
     def by_passes(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:

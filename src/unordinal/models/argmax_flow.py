@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.density import Density
-from unordinal.model import evaluating
-from unordinal.models.importance import FLOW, ImportanceModel, start_actnorm, stepwise, watched
-from unordinal.progress import Advance
+from unordinal.model import Abilities, TrainingHooks, evaluating, sample_shape
+from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
 from unordinal.surjections.surjection import Surjection
 
 MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
@@ -37,8 +36,9 @@ class ArgmaxFlow(ImportanceModel):
         *,
         event_shape: tuple[int, ...],
         context: nn.Module | None = None,
+        side_multiple: int = 1,
     ):
-        super().__init__(surjection.num_classes, event_shape)
+        super().__init__(surjection.num_classes, event_shape, side_multiple=side_multiple)
         channels = (getattr(density, "event_shape", None) or (surjection.num_channels,))[-1]
         if channels != surjection.num_channels:
             raise ValueError(
@@ -48,25 +48,17 @@ class ArgmaxFlow(ImportanceModel):
         self.surjection, self.density, self.context = surjection, density, context
 
     @property
-    def has_invalid(self) -> bool:
-        """Whether samples may hold codes that mean no class, numbers >= num_classes."""
-        return self.surjection.has_invalid
+    def abilities(self) -> Abilities:
+        return Abilities(invalid_codes=self.surjection.has_invalid)
 
-    def log_weight(self, x: Tensor) -> Tensor:
+    @property
+    def hooks(self) -> TrainingHooks:
+        return ArgmaxFlowHooks(self)
+
+    def unchecked_log_weight(self, x: Tensor) -> Tensor:
         """log p(v) - log q(v | x) for one v ~ q(v | x) per example: (B, *D) -> (B,) (Alg. 2)."""
-        self.check_classes(x)
         v, log_q = self.lifted(x)
         return self.density.log_prob(v) - log_q
-
-    @torch.no_grad()
-    def initialise(self, x: Tensor) -> None:
-        """Let the parts that start from data (Gumbel locations, ActNorm) see a first batch."""
-        self.check_classes(x)
-        was_training = self.training
-        self.train()
-        v, _ = self.lifted(x)
-        self.train(was_training)
-        start_actnorm(self, self.density, v)
 
     def lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """v ~ q(v | x) and its log-density."""
@@ -81,18 +73,17 @@ class ArgmaxFlow(ImportanceModel):
         generator: torch.Generator | None = None,
         event_shape: tuple[int, ...] | None = None,
         invalid: Literal["keep", "resample"] = "keep",
-        advance: Advance | None = None,
         **settings: Any,
     ) -> Tensor:
         """Draw v ~ p(v) and quantise (Alg. 1): (N, *D) classes.
 
         Codes that mean no class are numbers >= num_classes; they are kept, or with `invalid="resample"` the samples
-        that hold one are drawn anew, at most 20 times. `advance` is told of every position drawn.
+        that hold one are drawn anew, at most 20 times.
         """
-        shape = self.checked_shape(num_samples, event_shape, settings, FLOW)
+        shape = sample_shape(self, num_samples, event_shape, settings)
         if invalid not in ("keep", "resample"):
             raise ValueError(f"invalid codes can be kept or resampled, not {invalid!r}")
-        with evaluating(self), watched(self.density, advance):
+        with evaluating(self):
             x = self._draw(num_samples, shape, generator)
             for _ in range(MOST_TRIES - 1):
                 bad = (x >= self.num_classes).flatten(1).any(dim=1)
@@ -105,11 +96,26 @@ class ArgmaxFlow(ImportanceModel):
                 f"{num_bad} of {num_samples} samples still hold invalid codes after {MOST_TRIES} tries; "
                 "keep them, or train the model longer"
             )
-        if advance is not None and not stepwise(self.density):
-            advance(num_samples * shape.numel())
+        tell_of_samples(self.density, num_samples)
         return x
 
     def _draw(self, num: int, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         event_shape = (*shape, self.surjection.num_channels)
         v, _ = self.density.sample(num, event_shape=event_shape, generator=generator)
         return self.surjection.quantize(v)
+
+
+class ArgmaxFlowHooks(TrainingHooks):
+    """Lets the parts that start from data (Gumbel locations, ActNorm) see a first batch."""
+
+    def __init__(self, model: ArgmaxFlow):
+        self.model = model
+
+    @torch.no_grad()
+    def initialise(self, x: Tensor) -> None:
+        model = self.model
+        was_training = model.training
+        model.train()
+        v, _ = model.lifted(x)
+        model.train(was_training)
+        start_actnorm(model, model.density, v)

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import Abilities, ExactModel, TrainingHooks, check_classes, evaluating, sample_shape
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 from unordinal.numerics import draw_categorical, sum_except_batch
-from unordinal.progress import Advance
+from unordinal.progress import current_watcher
 
 
-class AutoregressiveModel(CategoricalModel):
+class AutoregressiveModel(ExactModel):
     """log P(x) = sum of log p(x_i | x_<i), with any causal network over classes (nets/classes.py).
 
     With `auxiliary` the training loss has the terms of Al-Rfou et al. (2019): every layer predicts as well, layer l of
@@ -25,33 +25,27 @@ class AutoregressiveModel(CategoricalModel):
     """
 
     def __init__(self, net: ClassTransformer, *, event_shape: tuple[int, ...], auxiliary: bool = False):
-        super().__init__(net.num_classes, event_shape, is_exact=True)
+        super().__init__(net.num_classes, event_shape)
         self.net = net
         self.fraction = 0.0
         self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
 
-    def progressed(self, fraction: float) -> None:
-        self.fraction = fraction
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(prompt=True, temperature=True, in_order=isinstance(self.net, SegmentTransformer))
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        """The exact log-probability, without dropout: (B, L) -> (B,) nats."""
-        self.check_classes(x)
-        with evaluating(self):
-            return log_likelihood(self.net(x.long()), x.long())
+    @property
+    def hooks(self) -> TrainingHooks:
+        return AutoregressiveHooks(self)
 
-    def elbo(self, x: Tensor) -> Tensor:
-        """`log_prob`; there is no gap."""
-        return self.log_prob(x)
-
-    def log_weight(self, x: Tensor) -> Tensor:
-        return self.log_prob(x)
+    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+        return log_likelihood(self.net(x), x)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        self.check_classes(x)
         x = x.long()
         if self.second is None:
             return -log_likelihood(self.net(x), x)
-        features = self.net.features(x)  # not through `forward`: --compile leaves this loss as it is
+        features = self.net.features(x)  # not through `forward`: compiling leaves this loss as it is
         num = len(features)
         loss = torch.zeros(len(x), device=x.device)
         for layer, h in enumerate(features, start=1):
@@ -70,18 +64,17 @@ class AutoregressiveModel(CategoricalModel):
         event_shape: tuple[int, ...] | None = None,
         temperature: float = 1.0,
         prompt: Tensor | None = None,
-        advance: Advance | None = None,
         **settings: Any,
     ) -> Tensor:
         """Draw one class after another, from a cache: (N, L). `prompt` (P,) comes first in every sample.
 
         `temperature` divides the logits; 0 takes the likeliest class.
         """
-        how = "an autoregressive model is sampled one class after another"
-        (length,) = self.checked_shape(num_samples, event_shape, settings, how)
+        (length,) = sample_shape(self, num_samples, event_shape, settings)
         if not 0 <= temperature < math.inf:
             raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
         given = [] if prompt is None else self.checked_prompt(prompt, length)
+        watcher = current_watcher()
         with evaluating(self):
             state, last, drawn = self.net.init_state(num_samples), None, []
             device = self.net.out.weight.device
@@ -94,8 +87,8 @@ class AutoregressiveModel(CategoricalModel):
                 else:
                     last = draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
                 drawn.append(last)
-                if advance is not None:
-                    advance(num_samples)
+                watcher.network_calls += 1
+                watcher.advance(num_samples / length)
         return torch.stack(drawn, dim=1)
 
     def checked_prompt(self, prompt: Tensor, length: int) -> list[int]:
@@ -118,13 +111,26 @@ class AutoregressiveModel(CategoricalModel):
         """
         if not isinstance(self.net, SegmentTransformer):
             raise ValueError("only a network with a memory of segments scores chunks in order")
-        self.check_classes(chunks)
+        check_classes(self, chunks)
         found = []
         with evaluating(self):
             for chunk in chunks.long():
                 h, past = self.net.normed(chunk.unsqueeze(0), past)
                 found.append(log_likelihood(self.net.out(h), chunk.unsqueeze(0)))
         return torch.cat(found), past
+
+
+class AutoregressiveHooks(TrainingHooks):
+    """Tells the model how far training is: its auxiliary losses end one after another."""
+
+    def __init__(self, model: AutoregressiveModel):
+        self.model = model
+
+    def progressed(self, fraction: float) -> None:
+        self.model.fraction = fraction
+
+    def compile(self) -> None:
+        self.model.net.compile()
 
 
 def log_likelihood(logits: Tensor, x: Tensor) -> Tensor:

@@ -1,116 +1,92 @@
-"""Multinomial diffusion as a model: a network that predicts x_0, and the uniform noise process around it."""
+"""Diffusion as a model: a network that predicts x_0, and a noise process around it."""
 
-import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.diffusion.samplers import Ancestral, last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.diffusion.uniform import UniformNoise
-from unordinal.model import CategoricalModel
+from unordinal.model import Abilities, CategoricalModel, TrainingHooks, check_classes, sample_shape
 
 RECONSTRUCTION_STEPS = 50
 
 
-class MultinomialDiffusion(CategoricalModel):
-    """The paper's second model (section 4), for any `net(x_t, time)` -> logits (B, *D, K), time = t/T in (0, 1].
+class Diffusion(CategoricalModel):
+    """The paper's second model (section 4), for any noise and any `net(x_t, time)` -> (B, *D, K), time in (0, 1].
 
+    `times` says how t is drawn in training: uniform, importance, stratified or stratified-importance.
+
+    >>> from unordinal.diffusion.schedules import cosine_schedule
+    >>> from unordinal.diffusion.uniform import UniformNoise
     >>> from unordinal.nets.transformer import TimeTransformer
     >>> net = TimeTransformer(3, width=16, num_blocks=1, global_heads=1)
-    >>> model = MultinomialDiffusion(net, num_classes=3, event_shape=(8,), num_steps=10)
+    >>> model = Diffusion(net, noise=UniformNoise(3, cosine_schedule(10)), event_shape=(8,))
     >>> model.sample(2).shape
     torch.Size([2, 8])
     """
 
-    def __init__(
-        self,
-        net: nn.Module,
-        *,
-        num_classes: int,
-        event_shape: tuple[int, ...],
-        num_steps: int = 1000,
-        log_alpha: Tensor | None = None,
-        output: str = "leave-one-out",
-        times: str = "importance",
-    ):
-        super().__init__(num_classes, event_shape)
-        self.net = net
-        self.num_steps = num_steps
-        self.noise = UniformNoise(num_classes, cosine_schedule(num_steps) if log_alpha is None else log_alpha)
-        if self.noise.num_steps != num_steps:
-            raise ValueError(f"log_alpha has {self.noise.num_steps} steps, but num_steps={num_steps}")
-        self.is_denoiser = output == "denoiser"
-        self.times = TimeSampler(num_steps, times)
+    def __init__(self, net: nn.Module, *, noise: NoiseProcess, event_shape: tuple[int, ...], times: str | None = None):
+        super().__init__(noise.num_classes, event_shape)
+        self.net, self.noise = net, noise
+        if times is None:
+            times = "stratified" if noise.num_steps is None else "importance"
+        if noise.num_steps is None and "importance" in times:
+            raise ValueError(f"times {times!r} are for noise in discrete steps; use stratified or uniform")
+        self.times = TimeSampler(noise.num_terms, times)
+
+    @property
+    def abilities(self) -> Abilities:
+        steps = self.noise.num_steps
+        return Abilities(steps=steps, chain=True, reconstructs=True, times=True, num_times=steps)
+
+    @property
+    def hooks(self) -> TrainingHooks:
+        return DiffusionHooks(self)
 
     def logits(self, z: Tensor, t: Tensor) -> Tensor:
-        """Logits of r, the network's x_0 given x_t = z at times t (B,): (B, *D, K).
-
-        A network that outputs the denoiser p(x_0 | x_t) is brought to the paper's parametrisation by the one term in
-        which the two differ, at the class z itself.
-        """
-        logits = self.net(z, (t.to(torch.float32) / self.num_steps).to(z.device))
-        if self.is_denoiser:
-            log_alpha = self.noise.log_alpha[t.cpu()]
-            shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(logits)
-            shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
-            logits = logits.scatter_add(-1, z.unsqueeze(-1), -shift)
-        return logits
+        """Logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
+        return self.noise.predicted(self.net(z, self.noise.network_time(t).to(z.device)), z, t)
 
     def loss_at(self, x: Tensor, t: Tensor) -> Tensor:
-        """L_t of the bound for times t (B,), with x_t drawn: (B,) nats."""
+        """The bound's term for times t (B,), with x_t drawn: (B,) nats."""
         z = self.noise.corrupt(x, t)
         return self.noise.loss(self.logits(z, t), x, z, t)
 
-    def prior_term(self, x: Tensor) -> float:
-        """KL(q(x_T | x_0) || p(x_T)) of a whole example, in nats."""
-        return self.noise.prior_kl() * x[0].numel()
-
-    def draw(self, num: int) -> Tensor:
-        return self.times.draw(num)
-
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        self.check_classes(x)
-        t = self.draw(len(x)) if draw is None else draw
-        weight = 1 / self.times.probabilities()[t - 1]
-        return self.loss_at(x, t) * weight.to(torch.float32).to(x.device) + self.prior_term(x)
+        t = self.hooks.draw(len(x)) if draw is None else draw
+        assert t is not None
+        return self.loss_at(x, t) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
 
-    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
-        if draw is not None and self.times.by_importance:
-            weight = 1 / self.times.probabilities()[draw - 1]
-            prior = self.noise.prior_kl() * math.prod(self.event_shape)
-            self.times.observe(draw, (losses.detach().cpu() - prior) / weight)
+    def weights_of(self, t: Tensor) -> Tensor:
+        """What the losses of drawn times are multiplied with, for their mean to be the bound: (B,) float32."""
+        if self.noise.num_steps is None:
+            return torch.ones(len(t))
+        return (1 / self.times.probabilities()[t - 1]).to(torch.float32)
 
     def elbo(self, x: Tensor) -> Tensor:
         """One term of the bound's sum over t per example, the times spread evenly over the batch."""
-        self.check_classes(x)
-        position = stratified_positions(len(x), torch.rand((), dtype=torch.float64))
-        t = (position * self.num_steps).floor().long().clamp(max=self.num_steps - 1) + 1
-        return -(self.num_steps * self.loss_at(x, t) + self.prior_term(x))
+        return self.elbo_at(x, stratified_positions(len(x), torch.rand((), dtype=torch.float64, device="cpu")))
+
+    def elbo_at(self, x: Tensor, position: Tensor) -> Tensor:
+        check_classes(self, x)
+        t = self.noise.time_at(position)
+        return -(self.noise.num_terms * self.loss_at(x, t) + self.noise.prior_term(x))
 
     def log_weight(self, x: Tensor) -> Tensor:
         """log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls."""
-        self.check_classes(x)
-        total = torch.full((len(x),), -x[0].numel() * math.log(self.num_classes), device=x.device)
-        before = x
-        for step in range(1, self.num_steps + 1):
-            after, log_q = self.noise.forward_step(before, step)
-            log_p = self.noise.log_reverse(
-                self.logits(after, torch.full((len(x),), step)), after, before, step, step - 1
-            )
+        if not self.noise.has_paths or self.noise.num_steps is None:
+            return super().log_weight(x)
+        check_classes(self, x)
+        total, before = torch.zeros(len(x), device=x.device), x
+        for t in range(1, self.noise.num_steps + 1):
+            after, log_q = self.noise.forward_step(before, t)
+            log_p = self.noise.log_reverse(self.logits(after, torch.full((len(x),), t)), after, before, t, t - 1)
             total = total + log_p - log_q
             before = after
-        return total
-
-    def times_of(self, steps: int | None) -> list[int]:
-        """The times a sampler visits, from T down to 0, evenly spaced."""
-        steps = self.num_steps if steps is None else steps
-        if not 1 <= steps <= self.num_steps:
-            raise ValueError(f"steps must be between 1 and {self.num_steps}, the model's own; got {steps}")
-        return [round(self.num_steps * (steps - i) / steps) for i in range(steps + 1)]
+        return total + self.noise.log_prior(before)
 
     @torch.no_grad()
     def chain(
@@ -118,44 +94,63 @@ class MultinomialDiffusion(CategoricalModel):
         num_samples: int,
         *,
         generator: torch.Generator | None = None,
-        steps: int | None = None,
         event_shape: tuple[int, ...] | None = None,
-    ) -> Iterator[tuple[int, Tensor]]:
+        steps: int | None = None,
+        **settings: Any,
+    ) -> Iterator[tuple[Time, Tensor]]:
         """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); `steps` visits only that many times."""
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        shape = self.event_shape if event_shape is None else torch.Size(event_shape)
-        if len(shape) != len(self.event_shape) or min(shape) < 1:
-            raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(self.event_shape)}")
+        shape = sample_shape(self, num_samples, event_shape, settings)
         device = next(self.parameters()).device
-        times = self.times_of(steps)
-        z = torch.randint(self.num_classes, (num_samples, *shape), generator=generator, device=device)
-        yield from self.chain_from(z, times, generator)
+        z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
+        yield from Ancestral(steps).chain(self.logits, self.noise, z, generator=generator)
 
-    @torch.no_grad()
-    def chain_from(
-        self, z: Tensor, times: list[int], generator: torch.Generator | None = None
-    ) -> Iterator[tuple[int, Tensor]]:
-        """Go on from x_t = z, t the first of the falling `times`, and yield (t, x_t) of each, the first included."""
-        yield times[0], z
-        for t, s in itertools.pairwise(times):
-            z = self.noise.step(self.logits(z, torch.full((len(z),), t)), z, t, s, generator=generator)
-            yield s, z
+    def sample(
+        self,
+        num_samples: int,
+        *,
+        generator: torch.Generator | None = None,
+        event_shape: tuple[int, ...] | None = None,
+        steps: int | None = None,
+        **settings: Any,
+    ) -> Tensor:
+        """Draw x_0 at the end of a `chain`: (N, *D)."""
+        given: Any = {"generator": generator, "event_shape": event_shape, "steps": steps, **settings}
+        return last(self.chain(num_samples, **given))
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """x half-way into the noise and back, in at most `RECONSTRUCTION_STEPS` steps: (B, *D) -> (B, *D)."""
-        self.check_classes(x)
-        half = max(1, self.num_steps // 2)
-        steps = min(half, RECONSTRUCTION_STEPS)
-        times = [round(half * (steps - i) / steps) for i in range(steps + 1)]
+        check_classes(self, x)
+        most = RECONSTRUCTION_STEPS if self.noise.num_steps is None else max(1, self.noise.num_steps // 2)
+        sampler = Ancestral(min(most, RECONSTRUCTION_STEPS), start=0.5)
+        half = self.noise.spaced_times(sampler.steps, sampler.start)[0]
         z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
-        *_, (_, back) = self.chain_from(z, times, generator)
-        return back
+        return last(sampler.chain(self.logits, self.noise, z, generator=generator))
 
-    def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
-        """Draw x_0; `settings` are those of `chain`: `steps`, `event_shape`."""
-        z = torch.empty(0)
-        for _, z in self.chain(num_samples, generator=generator, **settings):  # noqa: B007 (the last one is wanted)
-            pass
-        return z
+
+class DiffusionHooks(TrainingHooks):
+    """Times for each batch, and what its losses say of them."""
+
+    def __init__(self, model: Diffusion):
+        self.model, self.times = model, model.times
+
+    def draw(self, num: int) -> Tensor:
+        if self.model.noise.num_steps is None:
+            return self.model.noise.time_at(self.times.positions(num))
+        return self.times.draw(num)
+
+    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
+        if draw is not None and self.times.by_importance:
+            x = torch.zeros((1, *self.model.event_shape), dtype=torch.long)
+            prior = self.model.noise.prior_term(x)
+            self.times.observe(draw, (losses - prior) / self.model.weights_of(draw))
+
+    def compile(self) -> None:
+        self.model.net.compile()
+
+    def state(self) -> dict[str, Tensor]:
+        return self.times.state() if self.times.by_importance else {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        if state:
+            self.times.restore(state)

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import ExactModel, TrainingHooks, evaluating, sample_shape
 from unordinal.numerics import draw_categorical, sum_except_batch
-from unordinal.progress import Advance
+from unordinal.progress import Advance, current_watcher
 
 
 def units_of(num_classes: int) -> list[int]:
@@ -173,48 +173,36 @@ class BipartiteModulo(ModuloLayer):
         return torch.where(self.moves(u).squeeze(-1) > 0, x, u)
 
 
-class DiscreteFlow(CategoricalModel):
+class DiscreteFlow(ExactModel):
     """P(x) = base(f(x)), exactly, for a stack of modulo layers f and independent classes as the base."""
 
     def __init__(self, layers: list[ModuloLayer], *, num_classes: int, event_shape: tuple[int, ...]):
-        super().__init__(num_classes, event_shape, is_exact=True)
+        super().__init__(num_classes, event_shape)
         self.layers = nn.ModuleList(layers)
         self.base = nn.Parameter(torch.zeros(*event_shape, num_classes))
 
     def stack(self) -> list[ModuloLayer]:
         return [layer for layer in self.layers if isinstance(layer, ModuloLayer)]
 
-    @torch.no_grad()
-    def initialise(self, x: Tensor) -> None:
-        """The base starts from the frequencies of the classes in a first batch, smoothed; a trained one stays."""
-        self.check_classes(x)
-        if bool(self.base.any()):
-            return
-        counts = torch.bincount(x.flatten(), minlength=self.num_classes).to(self.base) + 1.0
-        self.base.copy_(torch.log(counts / counts.sum()).expand_as(self.base))
+    @property
+    def hooks(self) -> TrainingHooks:
+        return DiscreteFlowHooks(self)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Minus the exact log-probability, whose gradient to the layers is the straight-through estimate."""
-        self.check_classes(x)
         self.check_length(x.shape[1])
         u = F.one_hot(x.long(), self.num_classes).to(self.base.dtype)
         for layer in self.stack():
             u = layer(u)
         return -sum_except_batch(u * torch.log_softmax(self.base, dim=-1))
 
-    def elbo(self, x: Tensor) -> Tensor:
-        """The exact log-probability: (B, L) -> (B,) nats."""
-        self.check_classes(x)
+    def unchecked_log_prob(self, x: Tensor) -> Tensor:
         self.check_length(x.shape[1])
-        with evaluating(self):
-            u = x.long()
-            for layer in self.stack():
-                u = layer.noise_of(u)
+        u = x
+        for layer in self.stack():
+            u = layer.noise_of(u)
         log_base = torch.log_softmax(self.base, dim=-1).expand(len(x), -1, -1)
         return sum_except_batch(log_base.gather(-1, u.unsqueeze(-1)))
-
-    def log_weight(self, x: Tensor) -> Tensor:
-        return self.elbo(x)
 
     def check_length(self, length: int) -> None:
         if length != self.event_shape[0]:
@@ -227,18 +215,31 @@ class DiscreteFlow(CategoricalModel):
         *,
         generator: torch.Generator | None = None,
         event_shape: tuple[int, ...] | None = None,
-        advance: Advance | None = None,
         **settings: Any,
     ) -> Tensor:
         """Draw u from the base and find its x: (N, L)."""
-        shape = self.checked_shape(num_samples, event_shape, settings, "a discrete flow is sampled in one go")
+        shape = sample_shape(self, num_samples, event_shape, settings)
         if shape != self.event_shape:
             raise ValueError(
-                f"the base has shape {tuple(self.event_shape)} and cannot draw {tuple(shape)}; leave out --length"
+                f"the base has shape {tuple(self.event_shape)} and cannot draw {tuple(shape)}; leave out `length`"
             )
-        part = None if advance is None else lambda places: advance(places / len(self.layers))
+        watcher, total = current_watcher(), len(self.layers) * shape.numel()
         with evaluating(self):
             x = draw_categorical(self.base.expand(num_samples, *self.base.shape), generator)
             for layer in reversed(self.stack()):
-                x = layer.inverse(x, part)
+                x = layer.inverse(x, lambda places: watcher.advance(places / total))
         return x
+
+
+class DiscreteFlowHooks(TrainingHooks):
+    """The base starts from the frequencies of the classes in a first batch, smoothed; a trained one stays."""
+
+    def __init__(self, model: DiscreteFlow):
+        self.model = model
+
+    @torch.no_grad()
+    def initialise(self, x: Tensor) -> None:
+        base = self.model.base
+        if not bool(base.any()):
+            counts = torch.bincount(x.flatten(), minlength=self.model.num_classes).to(base) + 1.0
+            base.copy_(torch.log(counts / counts.sum()).expand_as(base))

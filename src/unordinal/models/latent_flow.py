@@ -6,11 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.flows.density import Density
-from unordinal.model import evaluating
-from unordinal.models.importance import FLOW, ImportanceModel, start_actnorm, stepwise, watched
+from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
+from unordinal.flows.bijection import Bijection, Chain, Inverse
+from unordinal.flows.coupling import Coupling, split_of
+from unordinal.flows.density import Density, Flow, StandardNormal
+from unordinal.flows.elementwise import NonlinearSquared
+from unordinal.flows.reshape import Reversal
+from unordinal.model import Abilities, TrainingHooks, check_classes, evaluating, sample_shape
+from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
+from unordinal.nets.channels import ChannelNet
+from unordinal.nets.context import Mlp
 from unordinal.numerics import draw_categorical, sum_except_batch
-from unordinal.progress import Advance
 
 
 @dataclass(frozen=True)
@@ -65,39 +71,37 @@ class LatentFlow(ImportanceModel):
         num_channels: int,
         event_shape: tuple[int, ...],
         warmup: KlWarmup | None = None,
+        side_multiple: int = 1,
     ):
-        super().__init__(num_classes, event_shape)
+        super().__init__(num_classes, event_shape, side_multiple=side_multiple)
         self.num_channels = num_channels
         self.warmup = warmup
         self.kl_weight = 1.0
         self.prior, self.posterior, self.context, self.decoder = prior, posterior, context, decoder
 
-    def log_weight(self, x: Tensor) -> Tensor:
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(reconstructs=True)
+
+    @property
+    def hooks(self) -> TrainingHooks:
+        return LatentFlowHooks(self)
+
+    def unchecked_log_weight(self, x: Tensor) -> Tensor:
         """log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
         log_likelihood, minus_kl = self.terms(x)
         return log_likelihood + minus_kl
 
     def terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log p(x | z) and log p(z) - log q(z | x) for one z ~ q(z | x) per example, two (B,)."""
-        self.check_classes(x)
         z, log_q = self.encoded(x)
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
-
-    def progressed(self, fraction: float) -> None:
-        if self.warmup is not None:
-            self.kl_weight = self.warmup.weight(fraction)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Minus the bound, its KL weighted less at the beginning where `warmup` says so."""
         log_likelihood, minus_kl = self.terms(x)
         return -(log_likelihood + self.kl_weight * minus_kl)
-
-    @torch.no_grad()
-    def initialise(self, x: Tensor) -> None:
-        """Let the prior's ActNorm see a first batch."""
-        self.check_classes(x)
-        start_actnorm(self, self.prior, self.encoded(x)[0])
 
     def encoded(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """z ~ q(z | x) and its log-density, (B, *D, C) and (B,)."""
@@ -110,21 +114,61 @@ class LatentFlow(ImportanceModel):
         *,
         generator: torch.Generator | None = None,
         event_shape: tuple[int, ...] | None = None,
-        advance: Advance | None = None,
         **settings: Any,
     ) -> Tensor:
         """Draw z ~ p(z), then every x_i ~ p(x_i | z): (N, *D) classes."""
-        shape = self.checked_shape(num_samples, event_shape, settings, FLOW)
-        with evaluating(self), watched(self.prior, advance):
+        shape = sample_shape(self, num_samples, event_shape, settings)
+        with evaluating(self):
             z, _ = self.prior.sample(num_samples, event_shape=(*shape, self.num_channels), generator=generator)
             x = draw_categorical(self.decoder(z), generator)
-        if advance is not None and not stepwise(self.prior):
-            advance(num_samples * shape.numel())
+        tell_of_samples(self.prior, num_samples)
         return x
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """x through a latent and back, at every place the likeliest class: (B, *D) -> (B, *D)."""
-        self.check_classes(x)
+        check_classes(self, x)
         with evaluating(self):
             return self.decoder(self.encoded(x, generator)[0]).argmax(dim=-1)
+
+
+class LatentFlowHooks(TrainingHooks):
+    """Lets the prior's ActNorm see a first batch, and weighs the KL as the warm-up says."""
+
+    def __init__(self, model: LatentFlow):
+        self.model = model
+
+    @torch.no_grad()
+    def initialise(self, x: Tensor) -> None:
+        start_actnorm(self.model, self.model.prior, self.model.encoded(x)[0])
+
+    def progressed(self, fraction: float) -> None:
+        if self.model.warmup is not None:
+            self.model.kl_weight = self.model.warmup.weight(fraction)
+
+
+def time_prior(
+    net: nn.Module,
+    *,
+    width: int,
+    event_shape: tuple[int, ...],
+    num_flows: int,
+    channel_width: int,
+    is_inverse: bool,
+) -> Density:
+    """p(z) of Ziegler and Rush (2019): a causal network over time that sets a stack of layers inside each position.
+
+    The layers are autoregressive over channels (AF/AF) or, where the flow over time `is_inverse`, couplings (IAF/SCF).
+    """
+    channels, family = event_shape[-1], NonlinearSquared()
+    fixed, layers = split_of(channels), list[Bijection]()
+    for _ in range(num_flows):
+        if is_inverse:
+            out, hidden = family.num_parameters * (channels - fixed), channel_width * channels
+            layers.append(Coupling(Mlp(fixed + width, out, width=hidden), family, num_channels=channels))
+        else:
+            head = ChannelNet(width, channels, family.num_parameters, width=channel_width)
+            layers.append(ChannelAutoregressive(head, family, num_channels=channels))
+        layers.append(Reversal(-1))
+    flow = TimeFlow(net, Chain(layers), is_parallel=is_inverse)
+    return Flow(Inverse(flow) if is_inverse else flow, StandardNormal(event_shape))

@@ -145,6 +145,8 @@ def modulated_norm(h: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
 class TimeTransformer(nn.Module):
     """Logits over classes for every position of a noisy sequence: (B, L) classes, (B,) time in [0, 1] -> (B, L, K).
 
+    `num_input_classes` is how many classes it reads, where noise has more of them than data: a mask, say.
+
     >>> net = TimeTransformer(27, width=32, num_blocks=2, global_heads=1, local_heads=1, window=8)
     >>> net(torch.zeros(2, 20, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
     torch.Size([2, 20, 27])
@@ -160,6 +162,7 @@ class TimeTransformer(nn.Module):
         local_heads: int = 0,
         window: int = 128,
         conv: int = 0,
+        num_input_classes: int | None = None,
     ):
         super().__init__()
         heads = global_heads + local_heads
@@ -173,7 +176,7 @@ class TimeTransformer(nn.Module):
         if conv < 0 or (conv and conv % 2 == 0):
             raise ValueError(f"the convolution's width must be odd, so that it is centred, or 0 for none; got {conv}")
         self.head_channels = width // heads
-        self.embed = nn.Embedding(num_classes, width)
+        self.embed = nn.Embedding(num_input_classes or num_classes, width)
         self.time = TimeEmbedding(width, 4 * width)
         self.blocks = nn.ModuleList(
             Block(

@@ -15,6 +15,7 @@ class UNet(nn.Module):
 
     Level i has `width` 2^i channels at a 2^-i-th of the resolution, `num_blocks` blocks on the way down and as many on
     the way up; the lowest has `deep_blocks`, with attention over all its pixels between them. Any height and width.
+    `num_input_classes` is how many classes it reads, where noise has more of them than data.
 
     >>> net = UNet(8, width=16, num_levels=3, deep_blocks=2)
     >>> net(torch.zeros(2, 6, 10, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
@@ -30,6 +31,7 @@ class UNet(nn.Module):
         num_blocks: int = 1,
         deep_blocks: int = 2,
         num_heads: int = 4,
+        num_input_classes: int | None = None,
     ):
         super().__init__()
         if min(width, num_levels, num_blocks, deep_blocks, num_heads) < 1:
@@ -41,7 +43,7 @@ class UNet(nn.Module):
         if widths[-1] % num_heads:
             raise ValueError(f"the lowest level's width {widths[-1]} must be a multiple of num_heads {num_heads}")
         time_width = 4 * width
-        self.embed = nn.Embedding(num_classes, width)
+        self.embed = nn.Embedding(num_input_classes or num_classes, width)
         self.time = TimeEmbedding(time_width, time_width)
         self.down = nn.ModuleList(
             nn.ModuleList(ConvBlock(c, time_width) for _ in range(num_blocks)) for c in widths[:-1]

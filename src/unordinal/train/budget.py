@@ -22,19 +22,17 @@ class Budget:
     def of(config: TrainConfig, steps_per_epoch: float) -> "Budget":
         """The budget a configuration asks for: minutes, or steps, or epochs."""
         if config.steps is not None and config.minutes is not None:
-            raise ValueError(
-                f"give a budget in steps or in minutes, not both (steps {config.steps}, minutes {config.minutes})"
-            )
+            raise ValueError(f"give `steps` or `minutes`, not both (got {config.steps} and {config.minutes:g})")
         if config.steps is not None and config.steps < 1:
-            raise ValueError(f"--steps must be at least 1, got {config.steps}")
+            raise ValueError(f"`steps` must be at least 1, got {config.steps}")
         if config.minutes is not None and not 0 < config.minutes < math.inf:
-            raise ValueError(f"--minutes must be above 0, got {config.minutes:g}")
+            raise ValueError(f"`minutes` must be above 0, got {config.minutes:g}")
         if config.minutes is not None:
             return Budget(None, 60 * config.minutes, config.validate_every)
         steps = config.steps
         if steps is None:
             if config.epochs is None or config.epochs <= 0:
-                raise ValueError("no budget: give --steps or --minutes")
+                raise ValueError("no budget: give `steps` or `minutes`")
             steps = max(1, math.ceil(config.epochs * steps_per_epoch))
         every = config.validate_every or min(math.ceil(steps / VALIDATIONS), MOST_STEPS_BETWEEN_VALIDATIONS)
         return Budget(steps, None, every)

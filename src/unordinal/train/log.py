@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unordinal.data.storage import replacing
+from unordinal.model import CategoricalModel
 
 
 class Reporter(Protocol):
     """What watches a run; the command line draws a bar from it."""
+
+    def built(self, model: CategoricalModel) -> None: ...
 
     def started(self, step: int, fraction: float) -> None: ...
 
@@ -20,6 +23,8 @@ class Reporter(Protocol):
 
 class SilentReporter:
     """Nobody watches: the library's default."""
+
+    def built(self, model: CategoricalModel) -> None: ...
 
     def started(self, step: int, fraction: float) -> None: ...
 

@@ -88,13 +88,14 @@ class Loop:
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
-        self.model.initialise(first.to(device))
+        self.hooks = model.hooks
+        self.hooks.initialise(first.to(device))
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
         self.at = Progressed()
         if config.compile:
-            getattr(self.model, "net", self.model).compile()
+            self.hooks.compile()
 
     def state(self) -> dict[str, Any]:
         return {
@@ -102,6 +103,7 @@ class Loop:
             "model": self.model.state_dict(),
             "ema": self.ema.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "hooks": self.hooks.state(),
             "data": self.generator.get_state(),
             "rng": rng_state(),
         }
@@ -110,10 +112,11 @@ class Loop:
         self.at = Progressed(**state["progressed"])
         self.model.load_state_dict(state["model"])
         self.ema.load_state_dict(state["ema"])
-        peaks = [group["peak_lr"] for group in self.optimizer.param_groups]  # a new --lr is to hold
+        peaks = [group["peak_lr"] for group in self.optimizer.param_groups]  # a new learning rate is to hold
         self.optimizer.load_state_dict(state["optimizer"])
         for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
             group["peak_lr"] = peak
+        self.hooks.restore(state["hooks"])
         self.generator.set_state(state["data"])
         set_rng_state(state["rng"])
 
@@ -133,10 +136,10 @@ class Loop:
         )
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak_lr"] * factor
-        model.progressed(self.fraction)
+        self.hooks.progressed(self.fraction)
         x, starts = self.data.train.crops(config.batch_size, self.generator)
         x = x.to(self.device)
-        draw = model.draw(len(x))
+        draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         to_bits = 1 / (math.log(2) * math.prod(model.event_shape))  # what is minimised is in bits per dimension
@@ -145,19 +148,20 @@ class Loop:
             loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
             losses.append(loss.detach())
-        loss = torch.cat(losses)
         clip = math.inf if self.optim.clip is None else self.optim.clip
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
-        mean, norm_value = float(loss.mean()), float(norm)
+        *values, norm_value = torch.cat([*losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
+        loss = torch.tensor(values, dtype=torch.float64)
+        mean = float(loss.mean())
         if not (math.isfinite(mean) and math.isfinite(norm_value)):
-            bad = [start for start, value in zip(starts, loss.tolist(), strict=True) if not math.isfinite(value)]
+            bad = [start for start, value in zip(starts, values, strict=True) if not math.isfinite(value)]
             named = f"the examples starting at {bad[:8]}" if bad else f"the gradient, batch starting at {starts[:8]}"
             raise TrainingDivergedError(
                 f"the loss is no longer finite at step {self.at.step} "
                 f"(loss {mean:g}, gradient norm {norm_value:g}) for {named}"
             )
         self.optimizer.step()
-        model.observe(draw, loss)
+        self.hooks.observe(draw, loss)
         self.ema.update_parameters(model)
         self.at.step += 1
         bits = mean * to_bits
@@ -171,7 +175,7 @@ class Loop:
         assert isinstance(model, CategoricalModel)
         config = self.config
         # times are stratified over a batch, so a diffusion wants it whole; others go in the parts they are trained in
-        rows = config.batch_size if model.draw(1) is not None else config.batch_size // self.num_parts
+        rows = config.batch_size if model.hooks.draw(1) is not None else config.batch_size // self.num_parts
         bits = validation_bits(model, self.data.val, config.validate_examples, rows, self.device)
         if not math.isfinite(bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")
@@ -223,7 +227,7 @@ def train(
         except TrainingDivergedError as error:
             kept = drop_checkpoint(folder.checkpoints, loop.at.step)
             state = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
-            raise TrainingDivergedError(f"{error}; {state}; go on with --resume and a smaller --lr") from error
+            raise TrainingDivergedError(f"{error}; {state}; go on with `resume` and a smaller `lr`") from error
         finally:
             metrics.close()
         if not folder.weights.exists():  # stopped before the first validation: give what there is

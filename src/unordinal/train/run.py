@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import safetensors.torch
 import torch
 
 from unordinal.config import RunConfig
+from unordinal.data import located_name, portable_name
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import replacing
 from unordinal.model import CategoricalModel
-from unordinal.models import build_model
+
+FORMAT = 2  # of config.json; raise when its meaning changes
 
 
 @dataclass(frozen=True)
@@ -52,30 +54,35 @@ class RunFolder:
     def create(self, config: RunConfig, spec: DataSpec) -> None:
         """Make the folder of a new run; refuse one that holds anything."""
         if self.is_run:
-            raise ValueError(f"{self.path} already holds a run; add --resume to go on with it, or choose another --out")
+            raise ValueError(f"{self.path} already holds a run; add `resume` to go on with it, or choose another `out`")
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise ValueError(f"{self.path} is not an empty folder; choose another --out")
+            raise ValueError(f"{self.path} is not an empty folder; choose another `out`")
         self.write_config(config, spec)
 
     def write_config(self, config: RunConfig, spec: DataSpec) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.config) as file:
-                described = {"unordinal": 1, "run": config.to_dict(), "data": spec.to_dict()}
+                here = replace(config, data=replace(config.data, name=portable_name(config.data.name, self.path)))
+                there = replace(spec, name=portable_name(spec.name, self.path))
+                described = {"unordinal": FORMAT, "run": here.to_dict(), "data": there.to_dict()}
                 file.write((json.dumps(described, indent=2) + "\n").encode())
         except OSError as error:
-            raise ValueError(f"cannot write to {self.path}: {error.strerror}; choose another --out") from error
+            raise ValueError(f"cannot write to {self.path}: {error.strerror}; choose another `out`") from error
 
     def read(self) -> tuple[RunConfig, DataSpec]:
-        """The configuration of the run and the face of its data."""
+        """The configuration of the run, and what its data look like."""
         if not self.path.exists():
             raise ValueError(f"no run at {self.path}; expected a folder that `unordinal train` made")
         if not self.is_run:
             raise ValueError(f"{self.path} holds no config.json; expected a folder that `unordinal train` made")
         try:
             described = json.loads(self.config.read_text())
-            return RunConfig.from_dict(described["run"]), DataSpec.from_dict(described["data"])
-        except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            if described["unordinal"] != FORMAT:
+                raise ValueError(f"it is of format {described['unordinal']}, and this version reads format {FORMAT}")
+            config, spec = RunConfig.from_dict(described["run"]), DataSpec.from_dict(described["data"])
+            return replace(config, data=replace(config.data, name=located_name(config.data.name, self.path))), spec
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
     def publish(self, model: CategoricalModel, notes: dict[str, Any]) -> None:
@@ -100,13 +107,13 @@ class RunFolder:
         if not self.weights.exists():
             raise ValueError(
                 f"{self.path} has no model.safetensors: training stopped before its first validation; "
-                "run the same train command with --resume"
+                "train it with the same settings and `resume`"
             )
         try:
             tensors = safetensors.torch.load_file(self.weights)
         except (safetensors.SafetensorError, OSError) as error:
             raise ValueError(
-                f"{self.weights} is truncated or damaged ({error}); the train command with --resume writes it anew"
+                f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it anew"
             ) from error
         try:
             model.load_state_dict(tensors)
@@ -139,14 +146,6 @@ def load(
     folder = RunFolder(Path(path))
     config, spec = folder.read()
     if model is None:
-        if config.preset == CUSTOM:
-            raise ValueError(f"{path} was trained from a model made in Python; pass it: load(path, model=...)")
-        try:
-            model = build_model(config.model, spec)
-        except TypeError as error:
-            raise ValueError(f"{folder.config} is damaged: {error}") from error
+        model = config.model.build(spec)
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
-
-
-CUSTOM = "custom"  # preset name of runs whose model was made in Python

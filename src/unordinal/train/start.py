@@ -1,15 +1,18 @@
-"""From a configuration to a model in its folder, new or gone on with."""
+"""From a configuration to a trained run in its folder: the one way in, for Python and for the command line."""
 
 import torch
 
 from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
+from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
-from unordinal.models import build_model
 from unordinal.train.checks import check_settings
+from unordinal.train.log import Reporter, SilentReporter
+from unordinal.train.loop import Outcome, train
 from unordinal.train.run import RunFolder
 
-# What may change between a run and its continuation: how long, how fast, and how often it is saved.
+# What may change between a run and its continuation: how long, how fast, how often it is saved, and where the data
+# are, as long as they are the same.
 CHANGEABLE = (
     "train.steps",
     "train.minutes",
@@ -17,7 +20,26 @@ CHANGEABLE = (
     "train.lr",
     "train.checkpoint_every",
     "train.compile",
+    "data.name",
 )
+
+
+def train_run(
+    config: RunConfig,
+    data: Data,
+    folder: RunFolder,
+    *,
+    resume: bool = False,
+    model: CategoricalModel | None = None,
+    device: torch.device | str = "cpu",
+    reporter: Reporter | None = None,
+) -> Outcome:
+    """Train the configured model, or one's own, in its folder; what is there already is gone on with on `resume`."""
+    data.require("train", "val")
+    reporter = reporter or SilentReporter()
+    made = start_run(config, data.spec, folder, resume=resume, model=model)
+    reporter.built(made)
+    return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter)
 
 
 def start_run(
@@ -32,7 +54,7 @@ def start_run(
         if old_spec.fingerprint != spec.fingerprint or old_spec.split_sizes != spec.split_sizes:
             raise ValueError(f"cannot resume {folder.path}: the data {spec.name} are not those it was trained on")
     torch.manual_seed(config.train.seed)
-    made = build_model(config.model, spec) if model is None else model
+    made = config.model.build(spec) if model is None else model
     if not (resume and folder.is_run):
         folder.create(config, spec)
     elif old_config != config:

@@ -1,0 +1,23 @@
+"""What to say when a name is not known: the nearest one that is."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *, cutoff: float = 0.6) -> ValueError:
+    """The error for a name that is not among the known ones.
+
+    >>> print(unknown("split", "tset", ("train", "val", "test")))
+    unknown split 'tset'; did you mean test? (known: train, val, test)
+    """
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=cutoff)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return ValueError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
+
+
+def check_known(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not among the known ones."""
+    names = tuple(known)
+    if name not in names:
+        raise unknown(kind, name, names)

@@ -1,0 +1,74 @@
+"""Recipes: RECIPES names every model, and `configured` turns a name and a size into a run's whole configuration.
+
+A model is its class in `models/`, its recipe in a file here, and one line in RECIPES; the command line, `fit`, the
+contract tests and the end-to-end test find it there. Nothing here imports torch until a model is built.
+"""
+
+from typing import get_args
+
+from unordinal.config import DataConfig, RunConfig, Shape, Size
+from unordinal.names import unknown
+from unordinal.recipes.argmax_flow import FLOWS
+from unordinal.recipes.arm import ARM, ARM_XL
+from unordinal.recipes.diffusion import MULTINOMIAL
+from unordinal.recipes.discrete_flow import DISCRETE_FLOW
+from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
+from unordinal.recipes.recipe import EXPERIMENT_DATA, Plan, Recipe, Task, is_map
+
+__all__ = ["RECIPES", "SIZES", "Experiment", "Plan", "Recipe", "configured", "experiments", "shape_wanted"]
+
+RECIPES: dict[str, Recipe] = {
+    "multinomial": MULTINOMIAL,
+    "arm": ARM,
+    "arm-xl": ARM_XL,
+    **FLOWS,
+    "discrete-flow": DISCRETE_FLOW,
+    "latent-af-af": AF_AF,
+    "latent-iaf-scf": IAF_SCF,
+    "categorical-nf": CATEGORICAL_NF,
+    "vae": VAE,
+}
+SIZES: tuple[Size, ...] = get_args(Size)
+
+Experiment = tuple[str, Task]
+"""The name of a recipe, and the data set of the paper that it is run on."""
+
+
+def experiments() -> dict[str, Experiment]:
+    """The paper's experiments by name, text8/arm say."""
+    found: dict[str, Experiment] = {}
+    for name, recipe in RECIPES.items():
+        for entry in recipe.experiments:
+            task: Task = entry.partition("/")[0]  # type: ignore[assignment]
+            found[entry if "/" in entry else f"{entry}/{name}"] = (name, task)
+    return found
+
+
+def shape_wanted(name: str) -> Shape | None:
+    """The shape that the data of an experiment must have; None of a model, which follows its data."""
+    known = experiments()
+    return None if name not in known else "maps" if is_map(known[name][1]) else "sequences"
+
+
+def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> RunConfig:
+    """The configuration of an experiment of the paper, or of a model for one's own data of a shape.
+
+    >>> configured("text8/multinomial", "paper").model.num_steps
+    1000
+    """
+    if size not in SIZES:
+        raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")
+    known = experiments()
+    if name in RECIPES:
+        recipe: str = name
+        task: Task = shape
+        if shape not in RECIPES[name].takes:
+            raise ValueError(f"{name} is a model of {' and '.join(RECIPES[name].takes)}, but the data are {shape}")
+        data = DataConfig("")
+    elif name in known:
+        recipe, task = known[name]
+        data = EXPERIMENT_DATA[task]
+    else:
+        raise unknown("preset", name, [*RECIPES, *known], cutoff=0.4)
+    plan = RECIPES[recipe].plan(size, task)
+    return RunConfig(name, recipe, size, data, plan.model, plan.train, plan.optim)

@@ -1,0 +1,171 @@
+"""Argmax flows and dequantisation: a density p(v) under a surjection.
+
+Size paper is tab:details_text_models and tab:architecture_text_models for text, section 6.2 and appendix B.2 for maps.
+They are silent on the number of mixture components, on the network inside a position and on the sizes of the DenseNets,
+which are ours. tiny and small are ours too: smaller networks, chosen for minutes and for an hour on two cores.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
+from unordinal.names import check_known
+from unordinal.recipes.recipe import QUICK_ADAMW, Plan, Recipe, Task, minutes, toy_train
+from unordinal.recipes.settings import LSTM, CouplingLayers, DenseNet, Density, Inverse, Levels, MapInverse, Mixture
+from unordinal.recipes.settings import SequenceInverse as SeqInverse
+
+if TYPE_CHECKING:
+    from unordinal.data.spec import DataSpec
+    from unordinal.model import CategoricalModel
+    from unordinal.models.argmax_flow import ArgmaxFlow
+
+SurjectionName = Literal[
+    "binary", "softplus", "gumbel", "gumbel-threshold", "round-uniform", "round-variational", "ordinal"
+]
+
+
+@dataclass(frozen=True)
+class ArgmaxFlowSettings(ModelSettings):
+    """A flow under a surjection."""
+
+    density: Density  # p(v)
+    inverse: Inverse  # q(u | x), from which the surjection makes q(v | x)
+    # How classes become numbers and back: one real per bit, K-way argmax with one of three inverses, or rounding
+    surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "binary"
+    # Write classes in base M first, M reals per digit (binary becomes softplus); default none
+    base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
+
+    @property
+    def used_surjection(self) -> SurjectionName:
+        """With a base there are M reals per digit: bits of one real each become softplus thresholds of M."""
+        return "softplus" if self.surjection == "binary" and self.base is not None else self.surjection
+
+    def build(self, spec: "DataSpec") -> "ArgmaxFlow":
+        from unordinal.flows.actnorm import ActNorm
+        from unordinal.flows.bijection import Bijection
+        from unordinal.models.argmax_flow import ArgmaxFlow
+        from unordinal.recipes import parts
+
+        check_known("surjection", self.surjection, parts.SURJECTIONS)
+        parts.require_shape(spec, self.density)
+        surjection = parts.built_surjection(self.used_surjection, self.base, spec.num_classes, self.inverse)
+        if isinstance(self.density, Levels) and surjection.num_channels < 2:
+            raise ValueError(
+                f"surjection {self.surjection} gives one real per pixel for {spec.num_classes} classes, and a coupling "
+                "flow needs two; use softplus, gumbel or gumbel-threshold"
+            )
+        # bits of a sequence start at zero mean and unit scale by themselves
+        is_ready = self.used_surjection == "binary" and not isinstance(self.density, Levels)
+        front: list[Bijection] = [] if is_ready else [ActNorm(surjection.num_channels)]
+        has_context = self.surjection != "round-uniform"  # which has nothing to learn
+        context = None
+        if has_context and not isinstance(self.density, Levels):
+            context = parts.context_net(self.inverse, spec.num_classes)
+        density = parts.built_density(self.density, (*spec.event_shape, surjection.num_channels), front)
+        if has_context and isinstance(self.density, Levels):
+            context = parts.context_net(self.inverse, spec.num_classes)
+        multiple = parts.side_multiple(self.density)
+        return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context, side_multiple=multiple)
+
+    def facts(self, model: "CategoricalModel") -> dict[str, Any]:
+        sizes = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+        base = 2 if self.used_surjection == "binary" else self.base or model.num_classes
+        inverse = sum(size for name, size in sizes.items() if name != "density")
+        return {
+            "surjection": self.used_surjection,
+            "base": base,
+            "density_parameters": sizes["density"],
+            "inverse_parameters": inverse,
+        }
+
+
+def autoregressive(size: Size, task: Task) -> Plan:
+    """One autoregressive layer; a surjection is chosen below."""
+    if task == "toy":
+        width = {"tiny": 64, "small": 128, "paper": 256}[size]
+        density = Mixture(LSTM(width, 1), num_mixtures=8)
+        return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), toy_train(size), QUICK_ADAMW)
+    if size == "paper":
+        density = Mixture(LSTM(2048, 2, dropout=0.25), num_mixtures=27, channel_width=128)
+        train = TrainConfig(epochs=40, batch_size=64, lr=1e-3)
+        optim = OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
+        return Plan(ArgmaxFlowSettings(density, SeqInverse()), train, optim)
+    if size == "tiny":
+        density = Mixture(LSTM(256, 1), num_mixtures=8, channel_width=32)
+        train = TrainConfig(minutes=2, batch_size=4, lr=1.2e-2)
+    else:
+        density = Mixture(LSTM(768, 2), num_mixtures=8)
+        train = TrainConfig(minutes=60, batch_size=16, lr=2e-3)
+    return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), train, QUICK_ADAMW)
+
+
+def coupling(size: Size, task: Task) -> Plan:
+    """Coupling layers; a surjection is chosen below."""
+    if size == "paper":
+        is_bytes = task == "enwik8"
+        net = LSTM(768, 2, dropout=0.1) if is_bytes else LSTM(512, 2, dropout=0.05)
+        train = TrainConfig(epochs=20 if is_bytes else 40, batch_size=32 if is_bytes else 16, lr=1e-3)
+        optim = OptimConfig(optimizer="adamax", decay_per_epoch=0.995, ema=0.0)
+        return Plan(ArgmaxFlowSettings(CouplingLayers(net), SeqInverse()), train, optim)
+    if size == "tiny":
+        density = CouplingLayers(LSTM(64, 1), num_flows=4, num_mixtures=4)
+        train = TrainConfig(minutes=2, batch_size=4, lr=8e-3)
+    else:
+        density = CouplingLayers(LSTM(256, 1), num_mixtures=4)
+        train = TrainConfig(minutes=60, batch_size=16, lr=2e-3)
+    return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), train, QUICK_ADAMW)
+
+
+# p and q of argmax flows and of the VAE on maps.
+MAP_FLOWS: dict[Size, tuple[Levels, MapInverse]] = {
+    "tiny": (Levels(DenseNet(64, 2), 3, num_flows=4), MapInverse(DenseNet(32, 1), DenseNet(32, 2), num_flows=4)),
+    "small": (Levels(DenseNet(128, 3), 3, num_flows=8), MapInverse(DenseNet(64, 2), DenseNet(64, 3), num_flows=4)),
+    "paper": (Levels(DenseNet(512, 8)), MapInverse(DenseNet(256, 4), DenseNet(64, 4))),
+}
+MAP_WARMUP = round(10 * 2500 / 64)  # ten epochs of appendix B.2, in steps
+
+
+def map_training(size: Size) -> tuple[TrainConfig, OptimConfig]:
+    """How flows and the VAE of maps are trained."""
+    if size == "paper":
+        optim = OptimConfig(optimizer="adamax", warmup=MAP_WARMUP, decay_per_epoch=0.995, ema=0.0)
+        return TrainConfig(epochs=2000, batch_size=64, lr=1e-3), optim
+    batch_size, lr = (4, 2e-3) if size == "tiny" else (8, 1e-3)
+    train = TrainConfig(minutes=minutes(size), batch_size=batch_size, lr=lr, accumulate=1)
+    return train, replace(QUICK_ADAMW, ema=0.98)
+
+
+def maps(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all maps)
+    return Plan(ArgmaxFlowSettings(*MAP_FLOWS[size]), *map_training(size))
+
+
+def flow(description: str, surjection: SurjectionName, plan: Callable[[Size, Task], Plan], *more: str) -> Recipe:
+    """The recipe of a flow under a surjection; `more` are experiments beside those of its plan."""
+
+    def with_surjection(size: Size, task: Task) -> Plan:
+        made = plan(size, task)
+        assert isinstance(made.model, ArgmaxFlowSettings)
+        return replace(made, model=replace(made.model, surjection=surjection))
+
+    if plan is maps:
+        return Recipe(description, ArgmaxFlowSettings, with_surjection, ("cityscapes", *more), takes=("maps",))
+    return Recipe(description, ArgmaxFlowSettings, with_surjection, ("text8", "enwik8", *more))
+
+
+UNIFORM, VARIATIONAL = "uniform dequantisation of the one-hot", "variational dequantisation of the one-hot"
+FLOWS: dict[str, Recipe] = {
+    "argmax-ar": flow("argmax flow on bits, autoregressive", "binary", autoregressive, "toy/eight-gaussians"),
+    "argmax-coupling": flow("argmax flow on bits, couplings", "binary", coupling),
+    "uniform-dequant-ar": flow(f"{UNIFORM}, autoregressive", "round-uniform", autoregressive),
+    "uniform-dequant-coupling": flow(f"{UNIFORM}, couplings", "round-uniform", coupling),
+    "variational-dequant-ar": flow(f"{VARIATIONAL}, autoregressive", "round-variational", autoregressive),
+    "variational-dequant-coupling": flow(f"{VARIATIONAL}, couplings", "round-variational", coupling),
+    "argmax-softplus": flow("argmax flow, softplus thresholding", "softplus", maps),
+    "argmax-gumbel": flow("argmax flow, Gumbel inverse", "gumbel", maps),
+    "argmax-gumbel-threshold": flow("argmax flow, Gumbel thresholding", "gumbel-threshold", maps),
+    "uniform-dequant": flow(UNIFORM, "round-uniform", maps),
+    "variational-dequant": flow(VARIATIONAL, "round-variational", maps),
+}

@@ -1,0 +1,86 @@
+"""Multinomial diffusion: tab:details_text_models and tab:architecture_text_models for text, section 6.2 for maps.
+
+Size paper is what those say, epochs from appendix B. tiny and small are ours: another network, optimiser and way of
+drawing times, chosen for two minutes and for an hour on two cores. The bound they report is that of the same
+discrete-time model.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
+from unordinal.names import check_known
+from unordinal.recipes.recipe import QUICK_MUON, Plan, Recipe, Task, is_map, minutes
+from unordinal.recipes.settings import DiffusionTransformer, UNet
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unordinal.data.spec import DataSpec
+    from unordinal.models.diffusion import Diffusion
+
+
+@dataclass(frozen=True)
+class MultinomialSettings(ModelSettings):
+    """Multinomial diffusion: uniform noise in discrete steps."""
+
+    net: DiffusionTransformer | UNet  # the network that predicts x_0: a Transformer for sequences, a U-Net for maps
+    num_steps: int = 1000  # T, the length of the diffusion
+    schedule: Literal["cosine"] = "cosine"  # alpha-bar over time
+    # What the network's output means: x_0 given all other positions (the paper's) or given this one as well
+    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
+    # How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2
+    times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
+
+    def build(self, spec: "DataSpec") -> "Diffusion":
+        from unordinal.diffusion.schedules import SCHEDULES
+        from unordinal.diffusion.uniform import UniformNoise
+        from unordinal.models.diffusion import Diffusion
+        from unordinal.nets.transformer import TimeTransformer
+        from unordinal.nets.unet import UNet as UNetwork
+
+        check_known("schedule", self.schedule, SCHEDULES)
+        noise = UniformNoise(spec.num_classes, SCHEDULES[self.schedule](self.num_steps), output=self.output)
+        classes = {"num_classes": noise.num_classes, "num_input_classes": noise.num_input_classes}
+        if isinstance(self.net, UNet):
+            spec.require_maps(2)
+            net: nn.Module = UNetwork(**classes, **vars(self.net))
+        else:
+            spec.require_sequences()
+            net = TimeTransformer(**classes, **vars(self.net))
+        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
+
+
+def multinomial(size: Size, task: Task) -> Plan:
+    if is_map(task):
+        return multinomial_maps(size)
+    num_steps, window = (4000, 80) if task == "enwik8" else (1000, 128)
+    if size == "paper":
+        model = MultinomialSettings(DiffusionTransformer(window=window), num_steps)
+        optim = OptimConfig(optimizer="adam", decay_per_epoch=0.99)
+        return Plan(model, TrainConfig(epochs=300, batch_size=32, lr=1e-4), optim)
+    net = (
+        DiffusionTransformer(128, num_blocks=3, global_heads=4, local_heads=0, window=window, conv=5)
+        if size == "tiny"
+        else DiffusionTransformer(384, num_blocks=6, global_heads=4, local_heads=2, window=window, conv=5)
+    )
+    model = MultinomialSettings(net, num_steps, times="stratified")
+    return Plan(model, TrainConfig(minutes=minutes(size), batch_size=16, lr=2e-3), QUICK_MUON)
+
+
+def multinomial_maps(size: Size) -> Plan:
+    if size == "paper":
+        train = TrainConfig(epochs=2000, batch_size=16, lr=1e-4, accumulate=1)
+        return Plan(MultinomialSettings(UNet(), 4000), train, OptimConfig(optimizer="adam"))
+    net = UNet(32, num_levels=3, deep_blocks=2) if size == "tiny" else UNet(48, num_levels=3, deep_blocks=3)
+    model = MultinomialSettings(net, 4000, times="stratified")
+    return Plan(model, TrainConfig(minutes=minutes(size), batch_size=8, lr=2e-3, accumulate=2), QUICK_MUON)
+
+
+MULTINOMIAL = Recipe(
+    "multinomial diffusion: uniform noise, undone step by step",
+    MultinomialSettings,
+    multinomial,
+    experiments=("text8", "enwik8", "cityscapes"),
+    takes=("sequences", "maps"),
+)

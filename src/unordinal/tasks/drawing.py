@@ -1,0 +1,51 @@
+"""Samples in batches, with what happened on the way: the chain, the network's calls, codes that mean no class."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unordinal.model import CategoricalModel
+from unordinal.progress import Progress, Watcher, silent, watching
+
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Samples (N, *D) on the CPU, and how they came about."""
+
+    x: Tensor
+    chain: list[tuple[float, Tensor]]  # t and x_t of the first sample, where asked for
+    network_calls: int | None  # of all batches together; None where the model does not count them
+    num_invalid: int  # codes that mean no class
+    seconds: float
+
+
+def draw(
+    model: CategoricalModel,
+    num: int,
+    *,
+    seed: int = 0,
+    with_chain: bool = False,
+    batch_size: int = BATCH,
+    progress: Progress = silent,
+    **settings: Any,
+) -> Drawn:
+    """Draw `num` samples, `batch_size` at a time; `settings` are those of the model's `sample`."""
+    if with_chain and not model.abilities.chain:
+        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps to show")
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    chain: list[tuple[float, Tensor]] = []
+    parts: list[Tensor] = []
+    began = time.monotonic()
+    with progress("Sampling", num) as advance, watching(Watcher(advance)) as watcher:
+        if with_chain:
+            watcher.state = lambda t, x: chain.append((t, x[0].cpu())) if not parts else None
+        for start in range(0, num, batch_size):
+            parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
+    x = torch.cat(parts)
+    num_invalid = int((x >= model.num_classes).sum())
+    return Drawn(x, chain, watcher.network_calls or None, num_invalid, time.monotonic() - began)
