@@ -15,19 +15,17 @@ from timing import interleaved, matmul, matmul_flops, verdict
 
 from unordinal.data.spec import DataSpec
 from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
-from unordinal.model_config import ArgmaxFlowConfig
-from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow
-from unordinal.presets import preset
+from unordinal.recipes import configured
+from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
+from unordinal.recipes.settings import LSTM, CouplingLayers, Transformer
 
 LENGTH, ROUNDS, NAIVE_STEPS = 256, 3, 6
 
 
-def built(config: ArgmaxFlowConfig) -> ArgmaxFlow:
+def built(config: ArgmaxFlowSettings) -> ArgmaxFlow:
     torch.manual_seed(0)
-    model = build_model(config, DataSpec("text8", 27, (LENGTH,)))
-    assert isinstance(model, ArgmaxFlow)
-    return model.eval()
+    return config.build(DataSpec("text8", 27, (LENGTH,))).eval()
 
 
 def num_parameters(model: torch.nn.Module) -> int:
@@ -52,21 +50,25 @@ def naive_seconds(model: ArgmaxFlow) -> float:
     return statistics.median(times) * LENGTH * inner.num_channels
 
 
-def transformer_like(lstm: ArgmaxFlow, config: ArgmaxFlowConfig) -> tuple[ArgmaxFlow, ArgmaxFlowConfig]:
+def transformer_like(lstm: ArgmaxFlow, config: ArgmaxFlowSettings) -> tuple[ArgmaxFlow, Transformer]:
     """A Transformer coupling flow with as many parameters as the LSTM one, as near as a multiple of 16 allows."""
+    density = config.density
+    assert isinstance(density, CouplingLayers)
+    assert isinstance(density.net, LSTM)
+    blocks = density.net.num_layers
     best = min(
         range(64, 1600, 16),
-        key=lambda width: abs(12 * width**2 * config.num_layers * config.num_flows - num_parameters(lstm)),
+        key=lambda width: abs(12 * width**2 * blocks * density.num_flows - num_parameters(lstm)),
     )
-    other = replace(config, net="transformer", width=best, num_heads=8)
-    return built(other), other
+    net = Transformer(best, blocks, num_heads=8, dropout=density.net.dropout)
+    return built(replace(config, density=replace(density, net=net))), net
 
 
 def main() -> int:
-    ar = preset("text8/argmax-ar").model
-    coupling = preset("text8/argmax-coupling").model
-    assert isinstance(ar, ArgmaxFlowConfig)
-    assert isinstance(coupling, ArgmaxFlowConfig)
+    ar = configured("text8/argmax-ar", "paper").model
+    coupling = configured("text8/argmax-coupling", "paper").model
+    assert isinstance(ar, ArgmaxFlowSettings)
+    assert isinstance(coupling, ArgmaxFlowSettings)
     held = autoregressive(built(ar)) + couplings(coupling)
     return 0 if all(held) else 1
 
@@ -93,7 +95,7 @@ def autoregressive(flow: ArgmaxFlow) -> list[bool]:
     ]
 
 
-def couplings(config: ArgmaxFlowConfig) -> list[bool]:
+def couplings(config: ArgmaxFlowSettings) -> list[bool]:
     lstm = built(config)
     transformer, chosen = transformer_like(lstm, config)
     seconds = interleaved(

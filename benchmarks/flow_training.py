@@ -17,8 +17,7 @@ import torch
 from timing import interleaved, matmul, matmul_flops, verdict
 
 from unordinal.data import data_from_array
-from unordinal.models import build_model
-from unordinal.presets import preset
+from unordinal.recipes import configured
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
 
@@ -27,10 +26,10 @@ OFFICIAL = {"text8/argmax-ar": (484, 3.0), "text8/argmax-coupling": (350, 4.4)} 
 
 
 def measure(name: str) -> int:
-    config = preset(name)
+    config = configured(name, "paper")
     data = data_from_array(np.random.default_rng(0).integers(0, 27, 100_000), config.data)
     torch.manual_seed(0)
-    model = build_model(config.model, data.spec)
+    model = config.model.build(data.spec)
     train = replace(config.train, batch_size=BATCH)
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(model, data, train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))

@@ -14,8 +14,7 @@ from timing import interleaved, matmul, matmul_flops, verdict
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Split
 from unordinal.evaluate.likelihood import score_split
-from unordinal.models import build_model
-from unordinal.presets import preset
+from unordinal.recipes import configured
 
 NUM_MAPS, ROUNDS = 16, 3
 SPEC = DataSpec("random maps", 8, (32, 64))
@@ -24,7 +23,7 @@ SPEC = DataSpec("random maps", 8, (32, 64))
 def bound_memory(k: int) -> None:
     """Print this process's peak memory in MB after an IWBO-k of two maps."""
     torch.manual_seed(0)
-    model = build_model(preset("cityscapes/argmax-softplus", "tiny").model, SPEC)
+    model = configured("cityscapes/argmax-softplus", "tiny").model.build(SPEC)
     maps = np.random.default_rng(0).integers(0, 8, (2, 32, 64)).astype(np.uint8)
     score_split(model, Split(maps), bound="iwbo", k=k)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
@@ -39,10 +38,10 @@ def main() -> int:
     if len(sys.argv) > 1:
         bound_memory(int(sys.argv[1]))
         return 0
-    config = preset("cityscapes/argmax-softplus", "paper")
+    config = configured("cityscapes/argmax-softplus", "paper")
     torch.manual_seed(0)
-    model = build_model(config.model, SPEC).eval()
-    model.initialise(torch.randint(8, (1, 32, 64)))
+    model = config.model.build(SPEC).eval()
+    model.hooks.initialise(torch.randint(8, (1, 32, 64)))
     seconds = interleaved({"sample": lambda: model.sample(NUM_MAPS), "matmul": matmul()}, ROUNDS)
     print(
         f"{NUM_MAPS} maps at paper size, {sum(p.numel() for p in model.parameters()):,} parameters, in one pass: "

@@ -9,9 +9,8 @@ from timing import verdict
 from torch import nn
 
 from unordinal.data.spec import DataSpec
-from unordinal.models import build_model
-from unordinal.models.diffusion import MultinomialDiffusion
-from unordinal.presets import preset
+from unordinal.models.diffusion import Diffusion
+from unordinal.recipes import configured
 
 BATCH, ROUNDS = 16, 60
 
@@ -32,8 +31,8 @@ class Timed(nn.Module):
 
 def main() -> int:
     torch.manual_seed(0)
-    model = build_model(preset("text8/multinomial", "tiny").model, DataSpec("text8", 27, (256,)))
-    assert isinstance(model, MultinomialDiffusion)
+    model = configured("text8/multinomial", "tiny").model.build(DataSpec("text8", 27, (256,)))
+    assert isinstance(model, Diffusion)
     timed = model.net = Timed(model.net)
     total, inside = [], []
     chain = model.eval().chain(BATCH, steps=ROUNDS)

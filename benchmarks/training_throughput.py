@@ -16,8 +16,7 @@ from timing import interleaved, matmul, matmul_flops, verdict
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from unordinal.data import data_from_array
-from unordinal.models import build_model
-from unordinal.presets import preset
+from unordinal.recipes import configured
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
 
@@ -39,11 +38,11 @@ KERNELS = {
 
 
 def main() -> int:
-    config = preset("text8/multinomial", "small")
+    config = configured("text8/multinomial", "small")
     symbols = np.random.default_rng(0).integers(0, 27, 100_000)
     data = data_from_array(symbols, config.data)
     torch.manual_seed(0)
-    model = build_model(config.model, data.spec)
+    model = config.model.build(data.spec)
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(model, data, config.train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))
         with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter:

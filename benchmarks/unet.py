@@ -15,9 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from training_throughput import KERNELS
 
 from unordinal.data import data_from_array
-from unordinal.models import build_model
-from unordinal.models.diffusion import MultinomialDiffusion
-from unordinal.presets import preset
+from unordinal.models.diffusion import Diffusion
+from unordinal.recipes import configured
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
 
@@ -25,12 +24,12 @@ ROUNDS, STEPS, REFERENCE_PEAK = 5, 100, 275e9
 
 
 def main() -> int:
-    config = preset("cityscapes/multinomial", "paper")
+    config = configured("cityscapes/multinomial", "paper")
     maps = np.random.default_rng(0).integers(0, 8, (64, 32, 64))
     data = data_from_array({"train": maps, "val": maps[:16], "test": maps[:16]})
     torch.manual_seed(0)
-    model = build_model(config.model, data.spec)
-    assert isinstance(model, MultinomialDiffusion)
+    model = config.model.build(data.spec)
+    assert isinstance(model, Diffusion)
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(model, data, config.train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))
         with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter:
@@ -57,7 +56,7 @@ def main() -> int:
         verdict("share of the matmul peak", 100 * flops * speed / peak, 50, at_least=True, unit=" %"),
         verdict("maps/s at a peak of 275 GFLOP/s (official 12.0)", scaled, 13, at_least=True),
         verdict(
-            f"one map in {STEPS} of {model.num_steps} steps, at that peak (official, all 4000: 199 s)",
+            f"one map in {STEPS} of {model.abilities.steps} steps, at that peak (official, all 4000: 199 s)",
             seconds["sample"] * peak / REFERENCE_PEAK,
             4,
             at_least=False,

@@ -9,46 +9,50 @@ from typing import Any
 import pytest
 
 from unordinal.cli import run as run_cli
+from unordinal.recipes import experiments
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
-SMALL = ["--size", "tiny", "--length", "32", "--batch-size", "4", "--validate-examples", "8"]
-SMALL += ["--model.num-steps", "20", "--model.width", "16", "--model.num-blocks", "1", "--model.global-heads", "1"]
-SMALL_FLOW = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8", "--model.width", "8"]
-SMALL_FLOW += ["--model.num-mixtures", "2", "--model.channel-width", "4", "--model.num-flows", "1"]
-
-
+RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
+SMALL = [*RUN, "--length", "32", "--model.num-steps", "20", "--model.net.width", "16"]
+SMALL += ["--model.net.num-blocks", "1", "--model.net.global-heads", "1"]
+SMALL_AR = ["--model.density.net.width", "8", "--model.density.num-mixtures", "2", "--model.density.channel-width", "4"]
+SMALL_COUPLING = ["--model.density.net.width", "8", "--model.density.num-mixtures", "2"]
+SMALL_COUPLING += ["--model.density.num-flows", "1"]
 SMALL_MAPS = ["--size", "tiny", "--height", "8", "--width", "16", "--batch-size", "2", "--validate-examples", "2"]
 SMALL_MAPS += ["--accumulate", "1"]
-
-
-SMALL_RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
-TEXT = ["--length", "16", "--model.width", "16"]
-SMALL_OTHERS = {
-    "/arm": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2"],
-    "/arm-xl": [*TEXT, "--model.num-blocks", "1", "--model.num-heads", "2"],
-    "toy/discrete-flow": ["--model.width", "8"],
-    "/discrete-flow": [*TEXT, "--model.num-layers", "1", "--model.num-heads", "2"],
-    "/latent-af-af": [*TEXT, "--model.latent-channels", "2", "--model.num-flows", "1"],
-    "/latent-iaf-scf": [*TEXT, "--model.latent-channels", "2", "--model.num-flows", "1"],
-    "/categorical-nf": [*TEXT, "--model.latent-channels", "2", "--model.num-mixtures", "2"],
+SMALL_LEVELS = ["--model.density.net.width", "8", "--model.density.num-flows", "1", "--model.inverse.num-flows", "1"]
+SMALL_TRANSFORMER = ["--model.net.width", "16", "--model.net.num-blocks", "1", "--model.net.num-heads", "2"]
+SMALL_LATENT = ["--model.net.width", "16", "--model.latent-channels", "2", "--model.num-flows", "1"]
+SMALL_MODELS = {  # by the name of the recipe
+    "multinomial": SMALL[len(RUN) + 2 :],
+    "arm": SMALL_TRANSFORMER,
+    "arm-xl": SMALL_TRANSFORMER,
+    "argmax-ar": SMALL_AR,
+    "uniform-dequant-ar": SMALL_AR,
+    "variational-dequant-ar": SMALL_AR,
+    "argmax-coupling": SMALL_COUPLING,
+    "uniform-dequant-coupling": SMALL_COUPLING,
+    "variational-dequant-coupling": SMALL_COUPLING,
+    "discrete-flow": SMALL_TRANSFORMER,
+    "latent-af-af": SMALL_LATENT,
+    "latent-iaf-scf": SMALL_LATENT,
+    "categorical-nf": [*SMALL_AR, "--model.latent-channels", "2"],
 }
 
 
 def small_flags(preset: str) -> list[str]:
     """Flags that make a preset's model a few weights large."""
+    recipe, task = experiments()[preset]
     if preset == "cityscapes/multinomial":
-        return [*SMALL_MAPS, "--model.width", "8", "--model.num-steps", "20"]
-    if preset.startswith("cityscapes/"):
-        return [*SMALL_MAPS, "--model.width", "8", "--model.num-flows", "1", "--model.noise-flows", "1"]
-    if preset.endswith("multinomial"):
-        return SMALL
-    for ending, flags in SMALL_OTHERS.items():
-        if preset.endswith(ending):
-            return [*SMALL_RUN, *flags]
-    if preset.startswith("toy/"):
-        return SMALL_FLOW
-    length = "4" if preset.startswith("enwik8") else "16"  # 256 one-hot channels take their time
-    return [*SMALL_FLOW, "--length", length]
+        return [*SMALL_MAPS, "--model.net.width", "8", "--model.num-steps", "20"]
+    if task == "cityscapes":
+        return [*SMALL_MAPS, *SMALL_LEVELS]
+    if preset == "toy/discrete-flow":
+        return [*RUN, "--model.net.width", "8"]
+    if task == "toy":
+        return [*RUN, *SMALL_MODELS[recipe]]
+    length = "4" if task == "enwik8" else "16"  # 256 one-hot channels take their time
+    return [*RUN, "--length", "32" if recipe == "multinomial" else length, *SMALL_MODELS[recipe]]
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,16 @@ class Result:
 
 
 Cli = Callable[..., Result]
+
+
+def refused(result: Result, *parts: str) -> None:
+    """Bad input: exit code 2, no traceback, and one line that says all of `parts` (or the argument parser's box)."""
+    assert result.code == 2, (result.out, result.err)
+    said = " ".join((result.err + result.out).replace("│", " ").split())
+    assert "Traceback" not in said
+    said = result.complaint if "unordinal: " in result.err else said  # else it is the argument parser that speaks
+    for part in parts:
+        assert part in said, (part, said)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,12 +1,14 @@
-"""What the tests of every model share: spaces small enough to enumerate, and exact checks on them."""
+"""What every model, noise process and sampler must pass: spaces small enough to enumerate, and exact checks on them."""
 
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from unordinal.diffusion.process import NoiseProcess
 from unordinal.evaluate.likelihood import iwbo
 from unordinal.model import CategoricalModel
 
@@ -23,17 +25,22 @@ def all_events(num_classes: int, event_shape: tuple[int, ...]) -> Tensor:
 
 
 class TableNet(nn.Module):
-    """A fixed random network of (x_t, time) over a tiny space: a table of logits, nothing about it smooth."""
+    """A fixed random network of (x_t, time) over a tiny space: a table of logits, nothing about it smooth.
 
-    def __init__(self, num_classes: int, length: int, num_steps: int, seed: int = 0):
+    With `num_steps` 0 it does not know the time.
+    """
+
+    def __init__(
+        self, num_classes: int, length: int, num_steps: int, seed: int = 0, num_input_classes: int | None = None
+    ):
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        shape = (num_steps + 1, num_classes**length, length, num_classes)
+        self.num_inputs, self.num_steps = num_input_classes or num_classes, num_steps
+        shape = (num_steps + 1, self.num_inputs**length, length, num_classes)
         self.table = nn.Parameter(1.5 * torch.randn(shape, generator=generator, dtype=torch.float64))
-        self.num_classes, self.num_steps = num_classes, num_steps
 
     def forward(self, z: Tensor, time: Tensor) -> Tensor:
-        place = self.num_classes ** torch.arange(z.shape[1] - 1, -1, -1)
+        place = self.num_inputs ** torch.arange(z.shape[1] - 1, -1, -1)
         return self.table[(time * self.num_steps).round().long(), (z * place).sum(1)]
 
 
@@ -45,7 +52,7 @@ def chi_square_p_value(counts: Tensor, probabilities: Tensor) -> float:
     return float(torch.special.gammaincc(half_degrees, statistic.double() / 2))
 
 
-def frequencies(model: CategoricalModel, num: int, seed: int, **settings: object) -> Tensor:
+def frequencies(model: CategoricalModel, num: int, seed: int, **settings: Any) -> Tensor:
     """How often each x of the space came up in `num` samples: (K ** D,)."""
     x = model.sample(num, generator=torch.Generator().manual_seed(seed), **settings).reshape(num, -1)
     place = model.num_classes ** torch.arange(x.shape[1] - 1, -1, -1)
@@ -63,7 +70,7 @@ class Enumerated:
         """Train for a moment, so that q(v | x) covers what p(v) gives to x: importance weights can be trusted."""
         events = all_events(model.num_classes, tuple(model.event_shape))
         x = events[torch.multinomial(torch.arange(1.0, len(events) + 1), 256, replacement=True)]
-        model.initialise(x)
+        model.hooks.initialise(x)
         optimizer = torch.optim.Adam(model.parameters(), 0.02)
         for _ in range(150):
             optimizer.zero_grad()
@@ -117,3 +124,104 @@ def check_bounds_are_ordered(enumerated: Enumerated) -> None:
     assert bool((elbo.mean(0) <= tighter.mean(0) + 4 * (errors[0] + errors[1])).all())
     assert bool((tighter.mean(0) <= log_p + 4 * (errors[1] + variance.sqrt())).all())
     assert float((tighter.mean(0) - elbo.mean(0)).mean()) > 0
+
+
+def onehot(x: Tensor, num_classes: int) -> Tensor:
+    return nn.functional.one_hot(x, num_classes).double()
+
+
+def check_process(noise: NoiseProcess, times: list[tuple[float, float]]) -> None:
+    """A noise process against Bayes' rule on one position, at pairs of times s < t, the last t being the end of time.
+
+    Nothing here knows what the noise looks like: `marginal` is checked by draws, and all else against it.
+    """
+    k = noise.num_classes
+    x = torch.arange(k).unsqueeze(1)  # every class, one position: (K, 1)
+    r = torch.softmax(torch.linspace(-1, 1, k, dtype=torch.float64), 0).expand(k, 1, k)
+    generator = torch.Generator().manual_seed(0)
+    for t, s in times:
+        now, then = torch.full((k,), t), torch.full((k,), s)
+        q_t, q_s = noise.marginal(x, now)[:, 0], noise.marginal(x, then)[:, 0] if s else embedded(x, noise)
+        torch.testing.assert_close(q_t.sum(-1), torch.ones(k, dtype=torch.float64))
+        check_draws(noise.corrupt(x.repeat(20_000, 1), now.repeat(20_000), generator=generator).view(-1, k), q_t)
+        whole, mixed = torch.zeros_like(q_s), torch.zeros(noise.num_input_classes, noise.num_input_classes).double()
+        evidence = (r[0, 0] @ q_t).clamp(min=1e-300)  # of each z, (K_in,)
+        for z in range(noise.num_input_classes):
+            back = noise.posterior(onehot(x, k), torch.full((k, 1), z), now, then)[:, 0]  # q(x_s | z, x), (K, K_in)
+            whole += torch.where(q_t[:, z : z + 1] > 0, q_t[:, z : z + 1] * back.nan_to_num(), 0.0)
+            weight = r[0, 0] * q_t[:, z] / evidence[z]
+            mixed[z] = (weight.unsqueeze(1) * torch.where(weight.unsqueeze(1) > 0, back, 0.0)).sum(0)
+        torch.testing.assert_close(whole, q_s, rtol=1e-9, atol=1e-9)  # Chapman and Kolmogorov
+        check_reverse(noise, r, (t, s), mixed, generator)
+        check_loss(noise, r, t)
+    check_prior(noise, x, times[-1][0], generator)
+
+
+def embedded(x: Tensor, noise: NoiseProcess) -> Tensor:
+    """x itself among the input classes, as probabilities: (K, K_in)."""
+    return onehot(x[:, 0], noise.num_input_classes)
+
+
+def check_draws(drawn: Tensor, probabilities: Tensor) -> None:
+    """Draws (N, rows) against the probabilities (rows, classes) of each row."""
+    for row in range(drawn.shape[1]):
+        p = probabilities[row]
+        counts = torch.bincount(drawn[:, row], minlength=len(p)).double()
+        assert float(counts[p == 0].sum()) == 0
+        if int((p > 0).sum()) > 1:
+            assert chi_square_p_value(counts[p > 0], p[p > 0]) > 1e-5
+
+
+def check_reverse(
+    noise: NoiseProcess, r: Tensor, pair: tuple[float, float], mixed: Tensor, generator: torch.Generator
+) -> None:
+    """p(x_s | x_t) is the mixture of q(x_s | x_t, x_0) that r says, and `step` draws from it."""
+    t, s = pair
+    reachable = [z for z in range(noise.num_input_classes) if float(mixed[z].sum()) > 0]
+    z = torch.tensor(reachable).unsqueeze(1)
+    now, then = torch.full((len(z),), t), torch.full((len(z),), s)
+    p = noise.posterior(r[:1].expand(len(z), -1, -1), z, now, then)[:, 0]
+    torch.testing.assert_close(p, mixed[reachable], rtol=1e-9, atol=1e-9)
+    logits = r[:1].log().expand(len(z), -1, -1).repeat(20_000, 1, 1)
+    check_draws(noise.step(logits, z.repeat(20_000, 1), t, s, generator=generator).view(-1, len(z)), p)
+
+
+def check_loss(noise: NoiseProcess, r: Tensor, t: float) -> None:
+    """The bound's term is KL(q(x_s | x_t, x_0) || p(x_s | x_t)): one step back, or its rate in continuous time."""
+    k, width = noise.num_classes, 1e-5
+    s = t - width if noise.num_steps is None else t - 1
+    x = torch.arange(k).unsqueeze(1)
+    exact = None if noise.num_steps else torch.float64
+    now, then = torch.full((k,), t, dtype=exact), torch.full((k,), s, dtype=exact)
+    q_t = noise.marginal(x, now)[:, 0]
+    for z in range(noise.num_input_classes):
+        rows = q_t[:, z] > 0
+        if not bool(rows.any()):
+            continue
+        noisy = torch.full((k, 1), z)
+        q, p = (noise.posterior(start, noisy, now, then)[rows, 0] for start in (onehot(x, k), r))
+        kl = torch.where(q > 0, q * (q / p).log(), 0.0).sum(-1)
+        got = noise.loss(r.log(), x, noisy, now)[rows].double()
+        if noise.num_steps is None:
+            torch.testing.assert_close(got, kl / width, rtol=1e-3, atol=1e-4)
+        else:
+            torch.testing.assert_close(got, kl, rtol=1e-9, atol=1e-9)
+
+
+def check_prior(noise: NoiseProcess, x: Tensor, end: float, generator: torch.Generator) -> None:
+    """Draws of the prior follow `log_prior`, and the prior term is the KL from where the noise ends."""
+    prior = noise.log_prior(torch.arange(noise.num_input_classes).unsqueeze(1)).double().exp()
+    assert abs(float(prior.sum()) - 1) < 1e-6
+    drawn = noise.draw_prior((20_000, 1), torch.device("cpu"), generator=generator)
+    check_draws(drawn, prior.unsqueeze(0))
+    q = noise.marginal(x, torch.full((len(x),), end))[:, 0]
+    kl = torch.where(q > 0, q * (q / prior).log(), 0.0).sum(-1)
+    torch.testing.assert_close(noise.prior_term(x).double(), kl, rtol=1e-5, atol=1e-7)
+
+
+def reverse_matrix(noise: NoiseProcess, logits: Tensor, states: Tensor, t: float, s: float) -> Tensor:
+    """p(x_s | x_t) over all pairs of states, rows x_t, from the textbook posterior; logits (S, *D, K) are of x_0."""
+    now, then = torch.full((len(states),), t), torch.full((len(states),), s)
+    p = noise.posterior(torch.softmax(logits, -1), states, now, then).flatten(1, -2)  # (S, D, K_in)
+    flat = states.flatten(1)
+    return torch.stack([p[:, torch.arange(flat.shape[1]), state].prod(-1) for state in flat], dim=1)

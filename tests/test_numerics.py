@@ -1,10 +1,20 @@
-"""The mixture of logistics in log space, and its inverse, against plain formulas and against itself."""
+"""Small numerical pieces, the mixture of logistics in log space above all, against plain formulas."""
 
 import pytest
 import torch
+from contracts import chi_square_p_value
 from torch import Tensor
 
-from unordinal.numerics import mixture_logit, mixture_logit_inverse
+from unordinal.errors import NotANumberError
+from unordinal.numerics import (
+    class_counts,
+    draw_categorical,
+    expand_like,
+    mixture_logit,
+    mixture_logit_inverse,
+    sum_except_batch,
+    uniform,
+)
 
 
 def mixture(num: int, components: int, *, spread: float, log_scale: float, seed: int = 0) -> tuple[Tensor, ...]:
@@ -66,3 +76,53 @@ def test_inverse_in_float32() -> None:
     back, _ = mixture_logit_inverse(y, *parameters)
     # where the function is flat a rounding of y is a long way in v: compare in y's units there
     assert float(((back - v) * log_slope.exp().clamp(max=1)).abs().max()) < 1e-4
+
+
+def test_sums_and_trailing_axes_keep_the_batch() -> None:
+    values = torch.arange(24.0).reshape(2, 3, 4)
+    assert sum_except_batch(values).tolist() == [66.0, 210.0]
+    assert sum_except_batch(values[:, 0, 0]).tolist() == [0.0, 12.0]
+    scaled = expand_like(torch.tensor([1.0, 10.0]), values) * values
+    assert torch.equal(scaled[1], 10 * values[1])
+    assert torch.equal(scaled[0], values[0])
+
+
+def test_class_counts_are_those_of_bincount() -> None:
+    x = torch.randint(5, (7, 4, 3), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(class_counts(x, 8), torch.bincount(x.flatten(), minlength=8).float())
+    assert torch.equal(class_counts(x[:0], 3), torch.zeros(3))
+
+
+def test_uniform_draws_are_finer_than_float32() -> None:
+    u = uniform((1000, 50), torch.device("cpu"), torch.Generator().manual_seed(0))
+    assert bool(((u >= 0) & (u < 1)).all())
+    assert bool((u * 2**24 != (u * 2**24).round()).any())
+    assert chi_square_p_value(torch.histc(u, 20, 0, 1), torch.full((20,), 0.05, dtype=torch.float64)) > 1e-4
+
+
+def test_classes_are_drawn_as_often_as_softmax_says() -> None:
+    """A rare class (1e-4) is among them, and one that is impossible."""
+    probabilities = torch.tensor([0.5, 0.3, 0.1899, 0.01, 0.0001, 0.0])
+    logits = (probabilities.log() + 3).expand(500, 1000, 6)
+    x = draw_categorical(logits, torch.Generator().manual_seed(0))
+    assert x.shape == (500, 1000)
+    counts = torch.bincount(x.flatten(), minlength=6).double()
+    assert counts[5] == 0
+    assert chi_square_p_value(counts[:5], probabilities[:5].double()) > 1e-4
+
+
+def test_no_class_is_drawn_from_logits_that_are_no_numbers() -> None:
+    logits = torch.zeros(4, 3)
+    logits[2, 1] = torch.nan
+    with pytest.raises(NotANumberError, match="logits of a class to be drawn are NaN"):
+        draw_categorical(logits, None)
+
+
+def test_inverse_on_a_flat_stretch_is_a_number() -> None:
+    """Two equal components are so far apart that float32 has no slope between them, where the logit is exactly 0."""
+    log_weights = torch.full((4, 2), 0.5).log()
+    means, log_scales = torch.tensor([[-200.0, 200.0]]).expand(4, 2), torch.zeros(4, 2)
+    y = torch.tensor([0.0, 1e-30, 1.0, -1.0])
+    v, _ = mixture_logit_inverse(y, log_weights, means, log_scales)
+    assert bool(torch.isfinite(v).all())
+    torch.testing.assert_close(mixture_logit(v, log_weights, means, log_scales)[0], y)

@@ -11,10 +11,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from unordinal.api import fit, score
     from unordinal.data import Data, DataSpec, Vocabulary, load_data
+    from unordinal.diffusion.process import NoiseProcess
+    from unordinal.diffusion.schedules import cosine_schedule
     from unordinal.diffusion.uniform import UniformNoise
     from unordinal.evaluate.likelihood import Score
     from unordinal.flows.bijection import Bijection
     from unordinal.flows.density import ConditionalNormal, Density, Flow, StandardLogistic, StandardNormal
+    from unordinal.flows.ready import autoregressive_flow, coupling_flow
     from unordinal.model import CategoricalModel
     from unordinal.models.argmax_flow import ArgmaxFlow
     from unordinal.models.autoregressive import AutoregressiveModel
@@ -38,6 +41,8 @@ _PUBLIC = {
     "DataSpec": "unordinal.data",
     "Vocabulary": "unordinal.data",
     "load_data": "unordinal.data",
+    "NoiseProcess": "unordinal.diffusion.process",
+    "cosine_schedule": "unordinal.diffusion.schedules",
     "UniformNoise": "unordinal.diffusion.uniform",
     "Score": "unordinal.evaluate.likelihood",
     "Bijection": "unordinal.flows.bijection",
@@ -46,6 +51,8 @@ _PUBLIC = {
     "Flow": "unordinal.flows.density",
     "StandardLogistic": "unordinal.flows.density",
     "StandardNormal": "unordinal.flows.density",
+    "autoregressive_flow": "unordinal.flows.ready",
+    "coupling_flow": "unordinal.flows.ready",
     "CategoricalModel": "unordinal.model",
     "ArgmaxFlow": "unordinal.models.argmax_flow",
     "AutoregressiveModel": "unordinal.models.autoregressive",
@@ -85,6 +92,7 @@ __all__ = [
     "Flow",
     "GumbelArgmax",
     "LatentFlow",
+    "NoiseProcess",
     "OneHotRounding",
     "Plan",
     "Recipe",
@@ -98,7 +106,10 @@ __all__ = [
     "UNet",
     "UniformNoise",
     "Vocabulary",
+    "autoregressive_flow",
     "configured",
+    "cosine_schedule",
+    "coupling_flow",
     "fit",
     "load",
     "load_data",

@@ -35,8 +35,8 @@ class DataConfig:
     """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
     map_width: int | None = None
     """Columns of a map, likewise; default 64."""
-    flips: bool = True
-    """Mirror maps left to right at random, in training only."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only; on for the paper's experiments on maps."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ class RunConfig:
         from unordinal.recipes import RECIPES
 
         try:
-            recipe = values["recipe"]
+            recipe = from_plain(str, values["recipe"], "recipe")
             if recipe != OWN:
                 check_known("recipe", recipe, RECIPES)
             settings: type = OwnModel if recipe == OWN else RECIPES[recipe].settings
             return RunConfig(
-                preset=values["preset"],
+                preset=from_plain(str, values["preset"], "preset"),
                 recipe=recipe,
-                size=values["size"],
+                size=from_plain(Size, values["size"], "size"),
                 data=from_plain(DataConfig, values["data"], "data"),
                 model=from_plain(settings, values["model"], "model"),
                 train=from_plain(TrainConfig, values["train"], "train"),

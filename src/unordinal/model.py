@@ -162,13 +162,21 @@ class ExactModel(CategoricalModel):
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout and the like off for a while, then as it was."""
-    was_training = model.training
-    model.eval()
+    """Dropout and the like off for a while, then every part as it was."""
+    trained = [part for part in model.modules() if part.training]
+    for part in trained:
+        part.training = False
     try:
         yield
     finally:
-        model.train(was_training)
+        for part in trained:
+            part.training = True
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model computes: where its weights are."""
+    weight = next(model.parameters(), None)
+    return torch.device("cpu") if weight is None else weight.device
 
 
 def check_classes(model: CategoricalModel, x: Tensor) -> None:
@@ -201,7 +209,7 @@ def sample_shape(
         raise ValueError(f"sampling from {type(model).__name__} has no setting {', '.join(unknown)}")
     shape = torch.Size(model.event_shape if event_shape is None else event_shape)
     if num_samples < 1:
-        raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+        raise ValueError(f"`num_samples` must be at least 1, got {num_samples}")
     if len(shape) != len(model.event_shape) or min(shape) < 1:
         raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(model.event_shape)}")
     check_sides(model, tuple(shape))

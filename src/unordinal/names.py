@@ -1,17 +1,22 @@
 """What to say when a name is not known: the nearest one that is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
-def unknown(kind: str, name: str, known: Iterable[str], *, cutoff: float = 0.6) -> ValueError:
+def unknown(
+    kind: str, name: str, known: Iterable[str], *, cutoff: float = 0.6, like: Mapping[str, str] | None = None
+) -> ValueError:
     """The error for a name that is not among the known ones.
+
+    `like` gives what the part of the name before a colon is compared with, where that is not the known name itself.
 
     >>> print(unknown("split", "tset", ("train", "val", "test")))
     unknown split 'tset'; did you mean test? (known: train, val, test)
     """
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=cutoff)
+    shown = {like[known_name] if like else known_name: known_name for known_name in names}
+    near = [shown[match] for match in get_close_matches(name.partition(":")[0], shown, n=1, cutoff=cutoff)]
     hint = f"; did you mean {near[0]}?" if near else ""
     return ValueError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
 

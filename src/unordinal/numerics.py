@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from unordinal.errors import NotANumberError
+
 
 def sum_except_batch(values: Tensor) -> Tensor:
     """Sum over every axis but the first: (B, *D) -> (B,)."""
@@ -15,6 +17,12 @@ def sum_except_batch(values: Tensor) -> Tensor:
 def expand_like(values: Tensor, reference: Tensor) -> Tensor:
     """Add trailing axes of size one so that (B,) broadcasts against (B, *D)."""
     return values.reshape(values.shape[0], *([1] * (reference.dim() - 1)))
+
+
+def class_counts(x: Tensor, num_classes: int) -> Tensor:
+    """How often each class occurs: (...) -> (K,) float32. Unlike `bincount` it does not look at the values first."""
+    ones = torch.ones((), device=x.device).expand(x.numel())
+    return torch.zeros(num_classes, device=x.device).scatter_add_(0, x.flatten().long(), ones)
 
 
 def uniform(shape: tuple[int, ...] | torch.Size, device: torch.device, generator: torch.Generator | None) -> Tensor:
@@ -34,6 +42,8 @@ def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tenso
     from float32 uniforms it has no floor under small probabilities.
     """
     probs = torch.softmax(logits, dim=-1)
+    if bool(torch.isnan(probs).any()):  # argmax would take a NaN for the largest
+        raise NotANumberError("the logits of a class to be drawn are NaN; has the training diverged?")
     race = torch.empty_like(probs).exponential_(generator=generator)
     return (probs / race).argmax(dim=-1)
 
@@ -87,7 +97,8 @@ def mixture_logit_inverse(
         values, slopes = mixture_logit(tried, *parameters)
         values = values - target
         iterations += 1
-        correction = values[:, 0] * torch.exp(-slopes[:, 0])
+        # on a flat stretch exp(-slope) overflows, and a value of exactly 0 times it would be NaN
+        correction = torch.where(values[:, 0] == 0, 0.0, values[:, 0] * torch.exp(-slopes[:, 0]))
         allowed = tolerance * (1 + guess.abs())
         is_open = (correction.abs() > allowed) & (high - low > allowed)
         found[todo] = torch.minimum(torch.maximum(guess - correction, low), high)

@@ -87,3 +87,15 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             load_data(DataConfig(f"array:{path}"))
+
+
+def test_arrays_of_maps_are_flipped_like_maps() -> None:
+    maps = np.random.default_rng(0).integers(0, 3, (40, 4, 6)).astype(np.uint8)
+    flipped = data_from_array(maps, DataConfig("array", flips=True))
+    assert flipped.train.flips
+    assert not flipped.val.flips
+    assert not data_from_array(maps, DataConfig("array", flips=False)).train.flips
+    assert not data_from_array(maps).train.flips  # nor unless asked for
+    assert not data_from_array(maps[:, 0]).train.flips  # rows have no left and right to speak of
+    with pytest.raises(ValueError, match="`flips` mirrors maps left to right; leave it out with the array"):
+        data_from_array(maps[:, 0], DataConfig("array", flips=True))

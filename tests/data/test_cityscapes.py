@@ -81,7 +81,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> None:
-    data = load_data(DataConfig(f"cityscapes:{archive}", map_height=4, map_width=8))
+    data = load_data(DataConfig(f"cityscapes:{archive}", map_height=4, map_width=8, flips=True))
     assert data.spec.split_sizes == (2500, 475, 500)
     assert data.spec.num_classes == 8
     assert data.spec.categories[5][0] == "sky"
@@ -107,6 +107,7 @@ def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> 
     )
     default = load_data(DataConfig(f"cityscapes:{archive}"))
     assert default.spec.event_shape == (32, 64)
+    assert not default.train.flips
 
 
 def changed(tmp_path: Path, **members: bytes) -> Path:
@@ -156,7 +157,7 @@ def test_where_it_is_missing_the_message_says_how_to_get_it(tmp_path: Path, monk
     monkeypatch.setenv("UNORDINAL_DATA", str(tmp_path))
     with pytest.raises(ValueError, match=r"cityscapes-dataset\.com/downloads/") as caught:
         load_data(DataConfig("cityscapes"))
-    for part in ("license", str(tmp_path / "downloads"), "--data streets"):
+    for part in ("license", str(tmp_path / "downloads"), "`data` streets"):
         assert part in str(caught.value)
 
 

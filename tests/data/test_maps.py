@@ -13,7 +13,7 @@ from conftest import SHARED_DATA
 from PIL import Image
 
 from unordinal.config import DataConfig
-from unordinal.data import data_from_array, load_data
+from unordinal.data import load_data
 from unordinal.data.maps import nearest, read_indices
 
 
@@ -38,7 +38,7 @@ def folder_of(tmp_path: Path, maps: np.ndarray, mode: str = "L") -> Path:
 @pytest.mark.parametrize("mode", ["L", "P"])
 def test_a_folder_of_pngs_is_read_in_order_of_names(tmp_path: Path, mode: str) -> None:
     maps = random_maps(40)
-    data = load_data(DataConfig(f"maps:{folder_of(tmp_path, maps, mode)}", split="30,5,5"))
+    data = load_data(DataConfig(f"maps:{folder_of(tmp_path, maps, mode)}", split="30,5,5", flips=True))
     assert data.spec.event_shape == (4, 6)
     assert data.spec.num_classes == 3
     assert torch.equal(data.train.examples(np.arange(30)), torch.from_numpy(maps[:30]).long())
@@ -84,14 +84,6 @@ def test_other_files_are_ignored_and_named(tmp_path: Path) -> None:
     assert "readme.txt" in data.notes[0]
 
 
-def test_arrays_of_maps_are_flipped_like_maps() -> None:
-    maps = random_maps(40)
-    assert data_from_array(maps).train.flips
-    assert not data_from_array(maps).val.flips
-    assert not data_from_array(maps, DataConfig("array", flips=False)).train.flips
-    assert not data_from_array(maps[:, 0]).train.flips  # rows have no left and right to speak of
-
-
 def test_a_folder_may_hold_its_splits(tmp_path: Path) -> None:
     maps = random_maps(9)
     for index, pixels in enumerate(maps):
@@ -104,7 +96,7 @@ def test_a_folder_may_hold_its_splits(tmp_path: Path) -> None:
 def test_an_npz_keeps_its_splits_and_flips_only_training(tmp_path: Path) -> None:
     maps = random_maps(60)
     np.savez(tmp_path / "m.npz", train=maps[:40], val=maps[40:50], test=maps[50:])
-    data = load_data(DataConfig(f"maps:{tmp_path / 'm.npz'}"))
+    data = load_data(DataConfig(f"maps:{tmp_path / 'm.npz'}", flips=True))
     x, starts = data.train.crops(200, torch.Generator().manual_seed(0))
     plain = torch.from_numpy(maps[starts]).long()
     is_mirror = (x == plain.flip(2)).flatten(1).all(1) & ~(x == plain).flatten(1).all(1)
@@ -173,8 +165,8 @@ def break_truncated(folder: Path) -> None:
         (break_animated, r"005\.png is animated; expected one picture", {}),
         (break_truncated, r"005\.png is not a PNG that can be read", {}),
         (None, r"\d+\.png has class 2, but num_classes is 2", {"num_classes": 2}),
-        (None, "maps keep the size they have; leave out --height 32", {"map_height": 32}),
-        (None, "leave out --length 9", {"length": 9}),
+        (None, "maps keep the size they have; leave out `map_height` 32", {"map_height": 32}),
+        (None, "leave out `length` 9", {"length": 9}),
     ],
 )
 def test_what_is_no_map_is_refused_by_name(tmp_path: Path, damage: Any, message: str, settings: Any) -> None:

@@ -45,7 +45,7 @@ def test_splits_are_fixed_and_training_is_endless() -> None:
 
 
 def test_only_training_scenes_are_flipped() -> None:
-    plain, mirrored = load_data(DataConfig("streets", flips=False)), load_data(DataConfig("streets"))
+    plain, mirrored = load_data(DataConfig("streets")), load_data(DataConfig("streets", flips=True))
     x, seeds = plain.train.crops(64, torch.Generator().manual_seed(0))
     y, same_seeds = mirrored.train.crops(64, torch.Generator().manual_seed(0))
     assert seeds == same_seeds
@@ -60,12 +60,13 @@ def test_only_training_scenes_are_flipped() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (DataConfig("streets", map_height=31), "--height must be even and at least 2, got 31"),
-        (DataConfig("streets", map_width=0), "--width must be even and at least 2, got 0"),
-        (DataConfig("streets", split="1,1,1"), "leave out --data-split 1,1,1"),
-        (DataConfig("streets", length=4), "leave out --length 4"),
+        (DataConfig("streets", map_height=31), "`map_height` must be even and at least 2, got 31"),
+        (DataConfig("streets", map_width=0), "`map_width` must be even and at least 2, got 0"),
+        (DataConfig("streets", split="1,1,1"), "leave out `split` 1,1,1"),
+        (DataConfig("streets", length=4), "leave out `length` 4"),
         (DataConfig("streets", num_classes=9), "streets have 8 classes"),
-        (DataConfig("docs", map_height=32), "--height is for maps"),
+        (DataConfig("docs", map_height=32), "`map_height` is for maps"),
+        (DataConfig("docs", flips=True), "`flips` mirrors maps left to right; leave it out with docs"),
     ],
 )
 def test_what_streets_do_not_have_is_refused(config: DataConfig, message: str) -> None:

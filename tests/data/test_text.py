@@ -1,4 +1,4 @@
-"""Texts: encodings, compressed files, splits, and memory."""
+"""Texts: encodings, compressed files, what is refused, and memory."""
 
 import bz2
 import gzip
@@ -10,13 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from unordinal.config import DataConfig
 from unordinal.data import Vocabulary, load_data
-from unordinal.data.splits import Split, split_sizes
 from unordinal.data.text import BLOCK_BYTES
 
 TEXT = "hello world " * 200
@@ -79,22 +75,6 @@ def test_a_models_vocabulary_is_used_for_other_text(tmp_path: Path) -> None:
         load_data(DataConfig(f"text:{path}", length=30), vocabulary=Vocabulary("chars", "ab"))
 
 
-@given(st.text(alphabet="abc xyz", min_size=1))
-def test_text8_round_trip(text: str) -> None:
-    vocabulary = Vocabulary.text8()
-    assert vocabulary.decode(vocabulary.encode(text)) == text
-
-
-@given(st.text(min_size=1))
-def test_bytes_round_trip(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return
-    vocabulary = Vocabulary.bytes()
-    assert vocabulary.decode(vocabulary.encode(text)) == text
-
-
 @pytest.mark.parametrize(
     ("name", "content", "alphabet", "message"),
     [
@@ -129,36 +109,6 @@ def test_missing_files_and_unknown_names_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             load_data(DataConfig(name))
-
-
-@pytest.mark.parametrize(
-    ("split", "message"),
-    [
-        ("0.9,0.1", "expected a split TRAIN,VAL,TEST"),
-        ("a,b,c", "expected a split"),
-        ("0.9,0.2,0.1", "sums to 1.2"),
-        ("900,50,51", "asks for 1001 symbols, but the data have 1000"),
-        ("-1,500,501", "expected a split"),
-        ("nan,0.5,0.5", "expected a split"),
-    ],
-)
-def test_bad_splits_are_refused(split: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        split_sizes(split, 1000, "symbols")
-
-
-def test_chunks_do_not_overlap_and_crops_start_anywhere() -> None:
-    stream = np.arange(103, dtype=np.uint8)
-    split = Split(stream, length=10)
-    assert len(split) == 10
-    assert split.num_unscored == 3
-    assert split.examples(np.arange(10)).flatten().tolist() == list(range(100))
-    generator = torch.Generator().manual_seed(0)
-    x, starts = split.crops(2000, generator)
-    assert set(starts) == set(range(94))
-    assert (x == torch.tensor(starts).unsqueeze(1) + torch.arange(10)).all()
-    with pytest.raises(IndexError):
-        split.examples(np.array([10]))
 
 
 def test_unused_symbols_are_named(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unordinal.diffusion.times import TimeSampler, spread_times
+from unordinal.diffusion.times import TimeSampler, spread_positions
 
 
 @pytest.mark.parametrize("kind", ["uniform", "importance", "stratified", "stratified-importance"])
@@ -58,9 +58,25 @@ def test_spread_times_are_even_over_examples_and_uniform(num: int, repeats: int)
     steps = num * repeats
     seen = torch.zeros(num, steps)
     for seed in range(400):
-        t, rank = spread_times(steps, num, repeats, torch.Generator().manual_seed(seed))
+        position, rank = spread_positions(num, repeats, torch.Generator().manual_seed(seed))
+        t = (position * steps).floor().long() + 1
         assert sorted(t.flatten().tolist()) == list(range(1, steps + 1))  # every time exactly once
         assert sorted(rank.tolist()) == list(range(num))
         seen[torch.arange(num).repeat_interleave(repeats), t.flatten() - 1] += 1
     expected = 400 * repeats / steps
     assert ((seen - expected).abs() < 5 * expected**0.5 + 1).all()
+
+
+def test_what_was_learned_is_restored() -> None:
+    sampler, again = TimeSampler(4, "importance"), TimeSampler(4, "importance")
+    for _ in range(12):
+        sampler.observe(torch.tensor([1, 2, 3, 4]), torch.tensor([1.0, 2.0, 4.0, 8.0]))
+    again.restore(sampler.state())
+    assert torch.equal(again.probabilities(), sampler.probabilities())
+    sampler.observe(torch.tensor([2]), torch.tensor([100.0]))
+    assert not torch.equal(again.probabilities(), sampler.probabilities())  # they share nothing
+
+
+def test_an_unknown_way_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown times 'importanse'; did you mean importance"):
+        TimeSampler(4, "importanse")

@@ -179,3 +179,17 @@ def test_log_reverse_is_the_posterior() -> None:
         expected = noise.posterior(torch.softmax(logits, -1), z, torch.tensor([t]), torch.tensor([s])).flatten().log()
         got = torch.cat([noise.log_reverse(logits, z, torch.tensor([[k]]), t, s) for k in range(4)])
         torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_loss_rounds_to_nothing_below_zero_that_matters() -> None:
+    """Terms that are at least 0 each still round: in float32 a perfect prediction may give a little less than 0."""
+    noise = UniformNoise(27, cosine_schedule(1000))
+    t, x, z, logits = problem(27, 1000, torch.float32)
+    perfect = 30.0 * torch.nn.functional.one_hot(x, 27).float()
+    for prediction in (perfect, logits):
+        assert float(noise.loss(prediction, x, z, t).min()) > -1e-5
+
+
+def test_an_unknown_output_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown output 'denoisr'; did you mean denoiser"):
+        UniformNoise(3, cosine_schedule(4), output="denoisr")

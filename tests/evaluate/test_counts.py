@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import SHARED_DATA
 
-from unordinal.evaluate.counts import CountModel, MapCountModel, baselines, xz_bits_per_symbol
+from unordinal.evaluate.counts import CountModel, MapCountModel, baselines, map_baselines, xz_bits_per_symbol
 
 
 def naive_bits(train: list[int], test: list[int], k: int, order: int) -> float:
@@ -62,6 +62,13 @@ def test_a_map_model_knows_three_neighbours() -> None:
             maps[:, row, column] = maps[:, row, column - 1] ^ maps[:, row - 1, column] ^ maps[:, row - 1, column - 1]
     bits = MapCountModel(maps[:150], 2).bits_per_pixel(maps[150:])
     assert abs(bits - 11 / 36) < 0.03  # the first row and column are coin tosses
+
+
+def test_baselines_of_maps_are_counts_and_xz() -> None:
+    maps = np.random.default_rng(0).integers(0, 2, (20, 4, 6)).astype(np.uint8)
+    table = map_baselines(maps, maps, 2)
+    assert table["counts given left, above, above left"] == MapCountModel(maps, 2).bits_per_pixel(maps)
+    assert table["xz -9e"] == xz_bits_per_symbol(maps, maps)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("landcover32x64", 0.464), ("camvid32x64", 0.421)])

@@ -1,15 +1,41 @@
-"""Scores of a split against the bound taken by enumeration."""
+"""Scores of a split against the bound taken by enumeration, and importance-weighted bounds in bounded memory."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from contracts import all_events
-from models.test_diffusion import K, L, analytic_elbo, tiny_model
+from contracts import TableNet, all_events
+from torch import Tensor
 
 from unordinal.data.splits import Split
+from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.uniform import UniformNoise
 from unordinal.evaluate.likelihood import score_split, standard_error
+from unordinal.flows.density import DiagonalNormal, StandardLogistic, StandardNormal
+from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.diffusion import Diffusion
+from unordinal.surjections.cartesian import BinaryProduct
+
+K, L, T = 3, 2, 4
+
+
+def tiny_model() -> Diffusion:
+    return Diffusion(TableNet(K, L, T), noise=UniformNoise(K, cosine_schedule(T)), event_shape=(L,), times="uniform")
+
+
+def analytic_elbo(model: Diffusion) -> Tensor:
+    """The bound of every x with its expectation over x_t taken by enumeration: (S,)."""
+    states = all_events(K, (L,))
+    elbo = -model.noise.prior_term(states).double()
+    for t in range(1, T + 1):
+        times = torch.full((len(states),), t)
+        marginal = model.noise.marginal(states, times)  # (S, L, K)
+        for z in states:
+            weight = marginal[:, torch.arange(L), z].prod(-1)  # q(x_t = z | x_0)
+            noisy = z.expand(len(states), L)
+            elbo -= weight * model.noise.loss(model.logits(noisy, times), states, noisy, times)
+    return elbo
 
 
 def events(copies: int) -> Split:
@@ -67,11 +93,66 @@ def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_examples": 0}, "num_examples must be at least 1, got 0"),
-        ({"repeats": 0}, "repeats must be at least 1, got 0"),
+        ({"num_examples": 0}, "`num_examples` must be at least 1, got 0"),
+        ({"repeats": 0}, "`repeats` must be at least 1, got 0"),
         ({"num_examples": 99}, "asked for 99 examples, but the test split has 18"),
     ],
 )
 def test_impossible_requests_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         score_split(tiny_model(), events(2), **settings)  # type: ignore[arg-type]
+
+
+def coins(num_classes: int = 4, length: int = 3) -> ArgmaxFlow:
+    """Signs of independent normals: every code has the same probability."""
+    bits = (num_classes - 1).bit_length()
+    model = ArgmaxFlow(
+        BinaryProduct(num_classes, StandardLogistic((length, bits))),
+        StandardNormal((length, bits)),
+        event_shape=(length,),
+    )
+    model.register_parameter("any", torch.nn.Parameter(torch.zeros(1)))  # a device to live on
+    return model
+
+
+class Counting(ArgmaxFlow):
+    """Notes how many rows each call gets."""
+
+    rows: list[int]
+
+    def log_weight(self, x: Tensor) -> Tensor:
+        self.rows.append(len(x))
+        return super().log_weight(x)
+
+
+def test_iwbo_tightens_towards_the_truth() -> None:
+    split = Split(all_events(4, (3,)).numpy().astype(np.uint8))
+    scores = [score_split(coins(), split, bound="iwbo", k=k, seed=1) for k in (1, 10, 1000)]
+    elbo = score_split(coins(), split, repeats=30)
+    bits = [s.bits_per_dim for s in scores]
+    assert bits[0] > bits[1] > bits[2]
+    assert bits[2] == pytest.approx(2.0, abs=0.01)  # log2 of 4 codes
+    assert abs(bits[0] - elbo.bits_per_dim) < 5 * float(scores[0].standard_error or 0)
+    assert [s.kind for s in scores] == ["iwbo-1", "iwbo-10", "iwbo-1000"]
+    assert scores[0].nats_per_example == pytest.approx(bits[0] * 3 * math.log(2))
+
+
+def test_no_call_grows_with_k() -> None:
+    model = coins(length=256)
+    model.__class__ = Counting
+    assert isinstance(model, Counting)
+    split = Split(np.zeros((3, 256), np.uint8))
+    for k in (10, 1000):
+        model.rows = []
+        score_split(model, split, bound="iwbo", k=k, batch_size=32)
+        assert sum(model.rows) == 3 * k
+        assert max(model.rows) <= 32
+
+
+def test_a_density_that_knows_the_answer_is_scored_at_it() -> None:
+    """Normals far on one side: x is certain, and the bound tends to nothing lost."""
+    model = ArgmaxFlow(BinaryProduct(2, StandardLogistic((1, 1))), DiagonalNormal((1, 1)), event_shape=(1,))
+    model.density.mean.data.fill_(4.0)  # type: ignore[operator]
+    split = Split(np.ones((50, 1), np.uint8))
+    score = score_split(model, split, bound="iwbo", k=20_000)
+    assert abs(score.bits_per_dim) < 0.05

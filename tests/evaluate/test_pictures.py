@@ -50,7 +50,7 @@ def test_tiles_lie_row_by_row() -> None:
 
 
 def test_long_chains_are_thinned_evenly_to_their_ends() -> None:
-    chain = [(t, torch.zeros(2, 4)) for t in range(500, -1, -1)]
+    chain: list[tuple[float, torch.Tensor]] = [(t, torch.zeros(2, 4)) for t in range(500, -1, -1)]
     times = [t for t, _ in thinned(chain, 60)]
     assert len(times) == 60
     assert (times[0], times[-1]) == (500, 0)

@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,17 +19,30 @@ from contracts import (
 from torch import nn
 
 from unordinal.data.spec import DataSpec
+from unordinal.errors import NotANumberError
 from unordinal.evaluate.likelihood import iwbo
 from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
-from unordinal.model_config import ArgmaxFlowConfig, SurjectionName
-from unordinal.models import build_model
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
+from unordinal.progress import Watcher, watching
+from unordinal.recipes.argmax_flow import ArgmaxFlowSettings, SurjectionName
+from unordinal.recipes.settings import (
+    LSTM,
+    CouplingLayers,
+    DenseNet,
+    Levels,
+    MapInverse,
+    Mixture,
+    SequenceInverse,
+    Transformer,
+)
 from unordinal.surjections.cartesian import BinaryProduct
 from unordinal.surjections.rounding import OneHotRounding
 
 K, L = 3, 2
-SMALL: dict[str, Any] = {"width": 8, "num_layers": 1, "num_heads": 2, "num_mixtures": 2, "channel_width": 4}
-SMALL |= {"context_width": 4, "num_flows": 2}
+MAP = (2, 2)  # of two classes: sixteen maps
+AR, COUPLING, INVERSE = Mixture(LSTM(8, 1), 2, 4), CouplingLayers(LSTM(8, 1), 2, 2), SequenceInverse(4)
+TRANSFORMER = Transformer(8, 1, num_heads=2)
+LEVELS, MAP_INVERSE = Levels(DenseNet(6, 2), 2, 1), MapInverse(DenseNet(4, 1), DenseNet(4, 1), 2)
 WAYS: tuple[SurjectionName, ...] = (
     "binary",
     "softplus",
@@ -37,26 +51,30 @@ WAYS: tuple[SurjectionName, ...] = (
     "round-uniform",
     "round-variational",
 )
-CASES: dict[str, ArgmaxFlowConfig] = {
-    **{f"{way} ar": ArgmaxFlowConfig(surjection=way, **SMALL) for way in WAYS},
-    **{f"{way} coupling": ArgmaxFlowConfig(surjection=way, flow="coupling", **SMALL) for way in WAYS},
-    "softplus base 2 ar": ArgmaxFlowConfig(surjection="softplus", base=2, **SMALL),
-    "gumbel-threshold base 2 coupling": ArgmaxFlowConfig(
-        surjection="gumbel-threshold", base=2, flow="coupling", noise_flows=1, **SMALL
+CASES: dict[str, ArgmaxFlowSettings] = {
+    **{f"{way} ar": ArgmaxFlowSettings(AR, INVERSE, way) for way in WAYS},
+    **{f"{way} coupling": ArgmaxFlowSettings(COUPLING, INVERSE, way) for way in WAYS},
+    "softplus base 2 ar": ArgmaxFlowSettings(AR, INVERSE, "softplus", 2),
+    "gumbel-threshold base 2 coupling": ArgmaxFlowSettings(
+        COUPLING, SequenceInverse(4, num_flows=1), "gumbel-threshold", 2
     ),
-    "binary ar transformer": ArgmaxFlowConfig(net="transformer", conv=3, **SMALL),
-    "softplus coupling transformer": ArgmaxFlowConfig(
-        surjection="softplus", flow="coupling", net="transformer", **SMALL
-    ),
-    "softplus noise flows": ArgmaxFlowConfig(surjection="softplus", noise_flows=2, **SMALL),
-    "ordinal": ArgmaxFlowConfig(surjection="ordinal", **SMALL),
+    "binary ar transformer": ArgmaxFlowSettings(replace(AR, net=replace(TRANSFORMER, conv=3)), INVERSE),
+    "softplus coupling transformer": ArgmaxFlowSettings(replace(COUPLING, net=TRANSFORMER), INVERSE, "softplus"),
+    "softplus noise flows": ArgmaxFlowSettings(AR, SequenceInverse(4, num_flows=2), "softplus"),
+    "ordinal": ArgmaxFlowSettings(AR, INVERSE, "ordinal"),
+    **{f"maps {way}": ArgmaxFlowSettings(LEVELS, MAP_INVERSE, way) for way in WAYS[1:]},
+    "maps softplus mixtures": ArgmaxFlowSettings(replace(LEVELS, num_mixtures=2), MAP_INVERSE, "softplus"),
 }
+
+
+def spec_of(name: str) -> DataSpec:
+    return DataSpec("tiny", 2, MAP) if name.startswith("maps") else DataSpec("tiny", K, (L,))
 
 
 @functools.cache
 def enumerated(name: str) -> Enumerated:
     torch.manual_seed(1)
-    return Enumerated.trained(build_model(CASES[name], DataSpec("tiny", K, (L,))))
+    return Enumerated.trained(CASES[name].build(spec_of(name)))
 
 
 def made(name: str) -> ArgmaxFlow:
@@ -78,12 +96,10 @@ def test_elbo_is_below_iwbo_is_below_log_p_in_the_mean(name: str) -> None:
 def test_p_of_x_by_quadrature() -> None:
     """One position, two classes, two reals: P(x) as the integral of the density over x's half plane."""
     torch.manual_seed(0)
-    config = ArgmaxFlowConfig(surjection="softplus", **SMALL)
-    model = build_model(config, DataSpec("tiny", 2, (1,)))
+    model = ArgmaxFlowSettings(AR, INVERSE, "softplus").build(DataSpec("tiny", 2, (1,)))
     for parameter in model.parameters():
         parameter.data += 0.03 * torch.randn_like(parameter)
     model = model.double().eval()
-    assert isinstance(model, ArgmaxFlow)
     side = torch.linspace(-40, 40, 801, dtype=torch.float64)
     v = torch.cartesian_prod(side, side).unsqueeze(1)  # (N, L = 1, C = 2)
     with torch.no_grad():
@@ -110,10 +126,10 @@ def test_a_binary_flow_of_independent_normals_is_exactly_uniform() -> None:
     assert chi_square_p_value(counts, torch.full((16,), 1 / 16, dtype=torch.float64)) > 1e-4
 
 
-@pytest.mark.parametrize("flow", ["ar", "coupling"])
-@pytest.mark.parametrize("net", ["lstm", "transformer"])
-def test_samples_have_any_length_and_a_seed_reproduces_them(flow: Any, net: Any) -> None:
-    model = build_model(ArgmaxFlowConfig(flow=flow, net=net, **SMALL), DataSpec("tiny", K, (4,))).eval()
+@pytest.mark.parametrize("density", [AR, COUPLING])
+@pytest.mark.parametrize("net", [LSTM(8, 1), TRANSFORMER])
+def test_samples_have_any_length_and_a_seed_reproduces_them(density: Any, net: Any) -> None:
+    model = ArgmaxFlowSettings(replace(density, net=net), INVERSE).build(DataSpec("tiny", K, (4,))).eval()
     first, second = (model.sample(3, generator=torch.Generator().manual_seed(5), event_shape=(7,)) for _ in range(2))
     assert torch.equal(first, second)
     assert first.shape == (3, 7)
@@ -123,15 +139,17 @@ def test_samples_have_any_length_and_a_seed_reproduces_them(flow: Any, net: Any)
 def test_progress_is_told_of_every_position() -> None:
     for name in ("binary ar", "binary coupling"):
         told: list[float] = []
-        made(name).sample(3, advance=told.append)
-        assert sum(told) == 3 * L
+        with watching(Watcher(told.append)):
+            made(name).sample(3)
+        assert sum(told) == pytest.approx(3)
+        assert len(told) == (L if name == "binary ar" else 1)
 
 
 def test_invalid_codes_are_kept_counted_or_drawn_anew() -> None:
     model = ArgmaxFlow(BinaryProduct(3, StandardLogistic((L, 2))), StandardNormal((L, 2)), event_shape=(L,))
     x = model.sample(2000, generator=torch.Generator().manual_seed(0))
     assert abs(float((x == 3).double().mean()) - 0.25) < 0.04  # the fourth code, a quarter of the mass
-    assert model.has_invalid
+    assert model.abilities.invalid_codes
     again = model.sample(300, generator=torch.Generator().manual_seed(0), invalid="resample")
     assert int(again.max()) == 2
     counts = torch.bincount((again * torch.tensor([3, 1])).sum(1), minlength=9).double()
@@ -145,7 +163,7 @@ def test_every_parameter_learns() -> None:
     for name in CASES:
         model = copy.deepcopy(made(name)).train()
         model.zero_grad()
-        model(all_events(K, (L,))).mean().backward()
+        model(all_events(model.num_classes, tuple(model.event_shape))).mean().backward()
         for label, parameter in model.named_parameters():
             assert parameter.grad is not None, (name, label)
             assert bool(torch.isfinite(parameter.grad).all()), (name, label)
@@ -155,8 +173,8 @@ def test_every_parameter_learns() -> None:
 
 def test_scoring_starts_nothing_and_drops_nothing() -> None:
     torch.manual_seed(0)
-    config = ArgmaxFlowConfig(surjection="gumbel", dropout=0.5, **SMALL)
-    model = build_model(config, DataSpec("tiny", K, (L,))).train()
+    density = replace(AR, net=LSTM(8, 1, dropout=0.5))
+    model = ArgmaxFlowSettings(density, INVERSE, "gumbel").build(DataSpec("tiny", K, (L,))).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.elbo(all_events(K, (L,)))
     model.sample(2)
@@ -164,6 +182,37 @@ def test_scoring_starts_nothing_and_drops_nothing() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     for kind in (torch.uint8, torch.int32):
         assert bool(torch.isfinite(model.elbo(all_events(K, (L,)).to(kind))).all())
+
+
+def sized_maps() -> ArgmaxFlow:
+    """A flow over maps whose sides must be multiples of 4."""
+    density = replace(LEVELS, num_levels=3)
+    return ArgmaxFlowSettings(density, MAP_INVERSE, "softplus").build(DataSpec("tiny", 3, (4, 8))).eval()
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("maps")])
+def test_maps_have_any_size_and_a_seed_reproduces_them(name: str) -> None:
+    model = CASES[name].build(DataSpec("tiny", 3, (4, 8))).eval()
+    first, second, other = (
+        model.sample(3, generator=torch.Generator().manual_seed(seed), event_shape=(6, 4)) for seed in (5, 5, 6)
+    )
+    assert first.shape == (3, 6, 4)
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert model.sample(2).shape == (2, 4, 8)
+
+
+class Broken(StandardNormal):
+    """A density that draws something that is no number."""
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> torch.Tensor:
+        return super().draw(shape, generator).fill_(math.nan)
+
+
+def test_a_nan_is_never_turned_into_a_class() -> None:
+    model = ArgmaxFlow(BinaryProduct(4, StandardLogistic((L, 2))), Broken((L, 2)), event_shape=(L,))
+    with pytest.raises(NotANumberError, match="drawn NaN, which is no class"):
+        model.sample(2)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +223,7 @@ def test_scoring_starts_nothing_and_drops_nothing() -> None:
             "gives 2 channels for 4 classes, but the density has 3",
         ),
         (
-            lambda: build_model(ArgmaxFlowConfig(flow="coupling", **SMALL), DataSpec("d", 2, (4,))),
+            lambda: ArgmaxFlowSettings(COUPLING, INVERSE).build(DataSpec("d", 2, (4,))),
             "at least 2 channels, got 1",
         ),
         (
@@ -188,26 +237,50 @@ def test_scoring_starts_nothing_and_drops_nothing() -> None:
             r"noise of shape \(2, 1, 3\), but its noise gives \(2, 1, 1\)",
         ),
         (
-            lambda: build_model(ArgmaxFlowConfig(**{**SMALL, "net": "gru"}), DataSpec("d", 3, (4,))),
-            "unknown net 'gru'; known: lstm, transformer",
+            lambda: ArgmaxFlowSettings(AR, INVERSE, "foo").build(DataSpec("d", 3, (4,))),  # type: ignore[arg-type]
+            r"unknown surjection 'foo' \(known: binary, softplus",
         ),
         (
-            lambda: build_model(ArgmaxFlowConfig(**{**SMALL, "surjection": "foo"}), DataSpec("d", 3, (4,))),
-            "unknown surjection 'foo'; known: binary, softplus",
-        ),
-        (
-            lambda: build_model(ArgmaxFlowConfig(surjection="softplus", base=28, **SMALL), DataSpec("d", 27, (4,))),
+            lambda: ArgmaxFlowSettings(AR, INVERSE, "softplus", 28).build(DataSpec("d", 27, (4,))),
             "number of classes, 27; got 28",
         ),
         (
-            lambda: build_model(ArgmaxFlowConfig(surjection="ordinal", base=3, **SMALL), DataSpec("d", 27, (4,))),
+            lambda: ArgmaxFlowSettings(AR, INVERSE, "ordinal", 3).build(DataSpec("d", 27, (4,))),
             "one real per class, got base 3",
         ),
-        (lambda: build_model(ArgmaxFlowConfig(**SMALL), DataSpec("d", 3, (4, 4))), r"shape \(4, 4\)"),
+        (lambda: ArgmaxFlowSettings(AR, INVERSE).build(DataSpec("d", 3, (4, 4))), r"shape \(4, 4\)"),
+        (
+            lambda: ArgmaxFlowSettings(replace(LEVELS, num_levels=3), MAP_INVERSE).build(DataSpec("d", 3, (4, 6))),
+            r"multiples of 4; the maps of d are 4 x 6 \(`model.density.num_levels` is 3\)",
+        ),
+        (lambda: ArgmaxFlowSettings(LEVELS, MAP_INVERSE).build(DataSpec("d", 3, (8,))), "takes maps"),
+        (
+            lambda: ArgmaxFlowSettings(replace(LEVELS, num_flows=0), MAP_INVERSE, "softplus").build(
+                DataSpec("d", 3, (4, 8))
+            ),
+            "num_flows` must be at least 1, got 0",
+        ),
+        (
+            lambda: ArgmaxFlowSettings(LEVELS, replace(MAP_INVERSE, num_flows=0), "ordinal").build(
+                DataSpec("d", 3, (8, 8))
+            ),
+            "ordinal gives one real per pixel for 3 classes",
+        ),
+        (
+            lambda: ArgmaxFlowSettings(LEVELS, replace(MAP_INVERSE, num_flows=0)).build(DataSpec("d", 2, (4, 8))),
+            "binary gives one real per pixel for 2 classes",
+        ),
+        (
+            lambda: ArgmaxFlowSettings(LEVELS, MAP_INVERSE, "ordinal").build(DataSpec("d", 3, (8, 8))),
+            "`model.inverse.num_flows` must be 0, or more where a digit has at least 2 channels; got 2 for 1",
+        ),
+        (lambda: sized_maps().sample(1, event_shape=(6, 8)), r"multiples of 4, got \(6, 8\)"),
+        (lambda: sized_maps().elbo(torch.zeros(1, 4, 6, dtype=torch.long)), r"multiples of 4, got \(4, 6\)"),
+        (lambda: sized_maps().reconstruct(torch.zeros(1, 4, 8, dtype=torch.long)), "nothing to reconstruct"),
         (lambda: made("binary ar").elbo(torch.full((2, L), 3)), "class 3, but num_classes=3"),
-        (lambda: made("binary ar").sample(0), "num_samples must be at least 1"),
+        (lambda: made("binary ar").sample(0), "num_samples` must be at least 1"),
         (lambda: made("binary ar").sample(1, event_shape=(0,)), r"cannot have shape \(0,\)"),
-        (lambda: made("binary ar").sample(1, steps=3), "it has no steps"),
+        (lambda: made("binary ar").sample(1, steps=3), "has no setting steps"),
         (lambda: made("binary ar").sample(1, **{"invalid": "drop"}), "not 'drop'"),  # type: ignore[arg-type]
     ],
 )

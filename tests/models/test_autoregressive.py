@@ -8,24 +8,24 @@ from contracts import all_events, chi_square_p_value, frequencies
 from torch import nn
 
 from unordinal.data.spec import DataSpec
-from unordinal.model_config import ArmConfig
-from unordinal.models import build_model
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+from unordinal.recipes.arm import ArmSettings
+from unordinal.recipes.settings import Transformer
 
 K, L = 3, 4
 SMALL: dict[str, Any] = {"width": 8, "num_blocks": 2, "num_heads": 2, "conv": 3}
 CASES = {
-    "arm": ArmConfig(**SMALL),
-    "auxiliary": ArmConfig(auxiliary=True, **SMALL),
-    "xl": ArmConfig(num_segments=2, **SMALL),
-    "xl, one by one": ArmConfig(num_segments=4, **SMALL),
+    "arm": ArmSettings(Transformer(**SMALL)),
+    "auxiliary": ArmSettings(Transformer(**SMALL), auxiliary=True),
+    "xl": ArmSettings(Transformer(**SMALL), num_segments=2),
+    "xl, one by one": ArmSettings(Transformer(**SMALL), num_segments=4),
 }
 
 
 def made(name: str, *, length: int = L) -> AutoregressiveModel:
     torch.manual_seed(0)
-    model = build_model(CASES[name], DataSpec("tiny", K, (length,)))
+    model = CASES[name].build(DataSpec("tiny", K, (length,)))
     for parameter in model.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)
     assert isinstance(model, AutoregressiveModel)
@@ -46,12 +46,17 @@ def test_probabilities_sum_to_one_and_samples_follow_them(name: str) -> None:
 
 
 @torch.no_grad()
-def test_the_bound_is_exact() -> None:
-    model, x = made("arm"), all_events(K, (L,))
+def test_the_bound_is_the_chain_rule() -> None:
+    """log P(x) as the sum of log p(x_i | x_<i), each from the network run on the classes before it alone."""
+    model, x = made("arm").double(), all_events(K, (L,))
     assert model.is_exact
-    torch.testing.assert_close(model.elbo(x), model.log_prob(x))
-    torch.testing.assert_close(model.log_weight(x), model.log_prob(x))
-    torch.testing.assert_close(-model(x), model.log_prob(x))
+    expected = torch.zeros(len(x), dtype=torch.float64)
+    for place in range(L):
+        filled = torch.cat([x[:, :place], torch.zeros_like(x[:, place:])], dim=1)  # what comes later must not matter
+        log_p = torch.log_softmax(model.net(filled)[:, place], -1)
+        expected += log_p.gather(-1, x[:, place : place + 1]).squeeze(-1)
+    for score in (model.elbo(x), model.log_weight(x), model.log_prob(x), -model(x)):
+        torch.testing.assert_close(score, expected)
 
 
 @torch.no_grad()
@@ -89,9 +94,9 @@ def test_auxiliary_losses_follow_the_schedule() -> None:
         after = [
             torch.log_softmax(model.second(h[:, :-1]), -1).gather(-1, x[:, 1:, None]).sum((1, 2)) for h in features
         ]
-        model.progressed(0.0)
+        model.hooks.progressed(0.0)
         torch.testing.assert_close(-model(x), log_p[0] + log_p[1] + 0.5 * (after[0] + after[1]))
-        model.progressed(0.26)  # layer 1 of 2 stops at a quarter of the budget
+        model.hooks.progressed(0.26)  # layer 1 of 2 stops at a quarter of the budget
         torch.testing.assert_close(-model(x), log_p[1] + 0.5 * after[1])
 
 
@@ -116,14 +121,14 @@ def test_scoring_in_order_remembers_what_came_before() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_samples": 0}, "num_samples must be at least 1"),
+        ({"num_samples": 0}, "num_samples` must be at least 1"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
         ({"num_samples": 1, "temperature": -1.0}, "temperature must be a number of at least 0, got -1"),
         ({"num_samples": 1, "prompt": torch.zeros(9, dtype=torch.long)}, "the prompt has 9 symbols, more than the 4"),
         ({"num_samples": 1, "prompt": torch.tensor([7])}, "the prompt has class 7"),
         ({"num_samples": 1, "prompt": torch.tensor([-3, 1])}, "the prompt has class -3"),
         ({"num_samples": 1, "prompt": torch.tensor([[1]])}, r"one row of classes, \(P,\); got shape \(1, 1\)"),
-        ({"num_samples": 1, "steps": 3}, "it has no steps"),
+        ({"num_samples": 1, "steps": 3}, "has no setting steps"),
     ],
 )
 def test_impossible_samples_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -163,20 +168,20 @@ def test_training_finds_a_rule() -> None:
 
 @pytest.mark.parametrize("length", [8, 10, 64])
 def test_segments_follow_the_data(length: int) -> None:
-    model = build_model(ArmConfig(num_segments=4, **SMALL), DataSpec("tiny", K, (length,)))
+    model = ArmSettings(Transformer(**SMALL), num_segments=4).build(DataSpec("tiny", K, (length,)))
     assert isinstance(model, AutoregressiveModel)
     assert isinstance(model.net, SegmentTransformer)
     assert 3 * model.net.segment < length <= 4 * model.net.segment
     assert model.net.segment + model.net.memory == length  # no distance that training lacks
     for wrong in (1, length + 1, -1):
-        with pytest.raises(ValueError, match=f"between 2 and the length of a sequence, {length}; got {wrong}"):
-            build_model(ArmConfig(num_segments=wrong, **SMALL), DataSpec("tiny", K, (length,)))
+        with pytest.raises(ValueError, match=f"must be 0, or between 2 and {length}, got {wrong}"):
+            ArmSettings(Transformer(**SMALL), num_segments=wrong).build(DataSpec("tiny", K, (length,)))
 
 
 @torch.no_grad()
 def test_dropout_is_for_training_only() -> None:
     torch.manual_seed(0)
-    model = build_model(ArmConfig(dropout=0.5, **SMALL), DataSpec("tiny", K, (L,))).train()
+    model = ArmSettings(Transformer(dropout=0.5, **SMALL)).build(DataSpec("tiny", K, (L,))).train()
     assert isinstance(model, AutoregressiveModel)
     model.net.out.weight.normal_()
     x = all_events(K, (L,))

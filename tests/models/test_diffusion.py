@@ -1,44 +1,51 @@
 """Multinomial diffusion against the exact P(x) of its reverse chain, by enumeration."""
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 import torch
-from contracts import TableNet, all_events, chi_square_p_value, frequencies
-from torch import Tensor
+from contracts import TableNet, all_events, chi_square_p_value, frequencies, reverse_matrix
+from torch import Tensor, nn
 
-from unordinal.models.diffusion import MultinomialDiffusion
+from unordinal.config import ModelSettings
+from unordinal.data.spec import DataSpec
+from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.uniform import UniformNoise
+from unordinal.models.diffusion import Diffusion
+from unordinal.recipes.diffusion import MultinomialSettings
+from unordinal.recipes.settings import DiffusionTransformer, UNet
 
 K, L, T = 3, 2, 4
 
 
-def tiny_model(output: str = "leave-one-out", seed: int = 0) -> MultinomialDiffusion:
-    return MultinomialDiffusion(
-        TableNet(K, L, T, seed), num_classes=K, event_shape=(L,), num_steps=T, output=output, times="uniform"
-    )
+MAP = (2, 2)  # of two classes: sixteen maps
 
 
-def transition(model: MultinomialDiffusion, t: int, s: int) -> Tensor:
+def tiny_model(output: str = "leave-one-out", seed: int = 0, times: str = "uniform") -> Diffusion:
+    noise = UniformNoise(K, cosine_schedule(T), output=output)
+    return Diffusion(TableNet(K, L, T, seed), noise=noise, event_shape=(L,), times=times)
+
+
+def transition(model: Diffusion, t: int, s: int) -> Tensor:
     """p(x_s | x_t) over all pairs of states, rows x_t, from the textbook posterior."""
-    states = all_events(K, (L,))
-    times, earlier = torch.full((len(states),), t), torch.full((len(states),), s)
-    r = torch.softmax(model.logits(states, times), -1)
-    p = model.noise.posterior(r, states, times, earlier)  # (S, L, K)
-    return torch.stack([p[:, torch.arange(L), state].prod(-1) for state in states], dim=1)
+    states = all_events(model.num_classes, tuple(model.event_shape))
+    return reverse_matrix(model.noise, model.logits(states, torch.full((len(states),), t)), states, t, s)
 
 
-def exact_probabilities(model: MultinomialDiffusion, times: list[int]) -> Tensor:
+def exact_probabilities(model: Diffusion, times: Sequence[float]) -> Tensor:
     """P(x_0) of the chain that visits `times`: the uniform start times one matrix per step."""
-    p = torch.full((K**L,), 1 / K**L, dtype=torch.float64)
+    size = model.num_classes ** model.event_shape.numel()
+    p = torch.full((size,), 1 / size, dtype=torch.float64)
     for t, s in itertools.pairwise(times):
-        p = p @ transition(model, t, s)
+        p = p @ transition(model, int(t), int(s))
     return p
 
 
-def analytic_elbo(model: MultinomialDiffusion) -> Tensor:
+def analytic_elbo(model: Diffusion) -> Tensor:
     """The bound of every x with its expectation over x_t taken by enumeration: (S,)."""
     states = all_events(K, (L,))
-    elbo = torch.full((len(states),), -model.prior_term(states), dtype=torch.float64)
+    elbo = -model.noise.prior_term(states).double()
     for t in range(1, T + 1):
         times = torch.full((len(states),), t)
         marginal = model.noise.marginal(states, times)  # (S, L, K)
@@ -88,7 +95,7 @@ def test_importance_weights_average_to_the_probability() -> None:
 def test_samples_follow_the_exact_probabilities(steps: int | None) -> None:
     model = tiny_model()
     with torch.no_grad():
-        p = exact_probabilities(model, model.times_of(steps))
+        p = exact_probabilities(model, model.noise.spaced_times(steps))
     counts = frequencies(model, 40_000, seed=1, steps=steps)
     assert chi_square_p_value(counts, p) > 1e-4
     wrong = torch.roll(p, 1)
@@ -100,26 +107,25 @@ def test_training_loss_is_unbiased_whatever_the_times() -> None:
     with torch.no_grad():
         analytic = analytic_elbo(tiny_model())
         for times in ("uniform", "stratified", "importance", "stratified-importance"):
-            model = tiny_model()
-            model.times = type(model.times)(T, times)
+            model = tiny_model(times=times)
             torch.manual_seed(0)
             for _ in range(60):  # let importance find its probabilities
-                draw = model.draw(64)
-                model.observe(draw, model(states[torch.randint(len(states), (64,))], draw))
+                draw = model.hooks.draw(64)
+                model.hooks.observe(draw, model(states[torch.randint(len(states), (64,))], draw))
             draws = torch.stack([model(states[torch.randperm(len(states))].repeat(60, 1)).mean() for _ in range(300)])
             error = draws.std() / len(draws) ** 0.5
             assert abs(float(draws.mean() + analytic.mean())) < 4.5 * float(error), times
 
 
 def test_observe_recovers_the_loss_at_each_time() -> None:
-    model = MultinomialDiffusion(TableNet(K, L, T), num_classes=K, event_shape=(L,), num_steps=T, times="importance")
+    model = tiny_model(times="importance")
     torch.manual_seed(0)
     x, t = all_events(K, (L,))[:4], torch.tensor([1, 2, 3, 4])
     state = torch.get_rng_state()
     weighted = model(x, t)
     torch.set_rng_state(state)
     plain = model.loss_at(x, t)
-    model.observe(t, weighted)
+    model.hooks.observe(t, weighted.detach())
     torch.testing.assert_close(model.times.mean_square, plain.detach().float().square(), rtol=1e-5, atol=1e-6)
 
 
@@ -129,7 +135,7 @@ def test_denoiser_output_is_bayes_of_the_leave_one_out_one() -> None:
     states, t = all_events(K, (L,)), torch.full((K**L,), 2)
     with torch.no_grad():
         r = torch.softmax(denoiser.logits(states, t), -1)
-        alpha = float(plain.noise.log_alpha[2].exp())
+        alpha = float(cosine_schedule(T)[2].exp())
         likelihood = alpha * torch.nn.functional.one_hot(states, K) + (1 - alpha) / K
         product = r * likelihood
         expected = torch.softmax(plain.logits(states, t), -1)
@@ -146,7 +152,7 @@ def test_denoiser_output_is_bayes_of_the_leave_one_out_one() -> None:
     ],
 )
 def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> None:
-    for method in (tiny_model().training_loss, tiny_model().elbo, tiny_model().log_weight):
+    for method in (tiny_model().elbo, tiny_model().log_weight):
         with pytest.raises(ValueError, match=message):
             method(x)
 
@@ -154,10 +160,11 @@ def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_samples": 0}, "num_samples must be at least 1"),
+        ({"num_samples": 0}, "num_samples` must be at least 1"),
         ({"num_samples": 1, "steps": 0}, "between 1 and 4"),
         ({"num_samples": 1, "steps": 5}, "between 1 and 4"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
+        ({"num_samples": 1, "temperature": 1}, "has no setting temperature"),
     ],
 )
 def test_impossible_samples_are_refused(settings: dict[str, int], message: str) -> None:
@@ -171,3 +178,122 @@ def test_a_seed_reproduces_samples_and_chain() -> None:
     assert torch.equal(first, second)
     chain = list(model.chain(8, generator=torch.Generator().manual_seed(3), steps=2))
     assert [t for t, _ in chain] == [4, 2, 0]
+
+
+class Dropping(nn.Module):
+    """A table of logits behind a dropout that changes nearly all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.dropout = TableNet(K, L, T), nn.Dropout(0.9)
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        return self.dropout(self.table(z, time))
+
+
+@torch.no_grad()
+def test_scores_and_samples_have_no_dropout() -> None:
+    model, states = (
+        Diffusion(Dropping(), noise=UniformNoise(K, cosine_schedule(T)), event_shape=(L,)).train(),
+        all_events(K, (L,)),
+    )
+    plain = tiny_model()
+    for name in ("elbo", "log_weight"):
+        torch.manual_seed(0)
+        expected = getattr(plain, name)(states)
+        torch.manual_seed(0)
+        torch.testing.assert_close(getattr(model, name)(states), expected)
+    for seed in range(3):
+        first, second = (m.sample(50, generator=torch.Generator().manual_seed(seed)) for m in (model, plain))
+        assert torch.equal(first, second)
+        first, second = (m.reconstruct(states, generator=torch.Generator().manual_seed(seed)) for m in (model, plain))
+        assert torch.equal(first, second)
+    assert model.training
+    torch.manual_seed(0)
+    assert not torch.allclose(model.training_loss(states), plain.training_loss(states))
+
+
+def test_what_importance_has_learned_is_restored() -> None:
+    model, other = tiny_model(times="importance"), tiny_model(times="importance", seed=1)
+    states = all_events(K, (L,))
+    torch.manual_seed(0)
+    for _ in range(60):
+        draw = model.hooks.draw(64)
+        model.hooks.observe(draw, model(states[torch.randint(len(states), (64,))], draw).detach())
+    assert float(model.times.probabilities().std()) > 0.01
+    other.hooks.restore(model.hooks.state())
+    assert torch.equal(other.times.probabilities(), model.times.probabilities())
+    assert not any("times" in name for name in model.state_dict())  # published weights hold no statistics
+
+
+class KnowingNet(nn.Module):
+    """A network that knows which map it denoises."""
+
+    def __init__(self, x: Tensor):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.logits = 50.0 * torch.nn.functional.one_hot(x, 2).float()
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        return self.logits + self.weight
+
+
+def test_reconstructions() -> None:
+    x = all_events(2, MAP)
+    knowing = Diffusion(KnowingNet(x), noise=UniformNoise(2, cosine_schedule(100)), event_shape=MAP)
+    assert torch.equal(knowing.reconstruct(x), x)
+    first, second = (map_model().reconstruct(x, generator=torch.Generator().manual_seed(1)) for _ in range(2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, x)  # that network knows nothing
+
+
+def map_model() -> Diffusion:
+    torch.manual_seed(0)
+    config = MultinomialSettings(UNet(4, num_levels=2, deep_blocks=2, num_heads=2), T, times="uniform")
+    model = config.build(DataSpec("tiny", 2, MAP))
+    for parameter in model.parameters():
+        parameter.data += 0.4 * torch.randn_like(parameter)
+    return model.double().eval().requires_grad_(False)
+
+
+def test_a_diffusion_of_maps_is_what_its_chain_says() -> None:
+    model, states = map_model(), all_events(2, MAP)
+    p = exact_probabilities(model, model.noise.spaced_times(None))
+    assert float(p.sum()) == pytest.approx(1, abs=1e-12)
+    torch.manual_seed(0)
+    draws = torch.stack([model.elbo(states.repeat(50, 1, 1)).reshape(50, -1) for _ in range(60)]).flatten(0, 1)
+    error = draws.std(0) / len(draws) ** 0.5
+    assert bool((draws.mean(0) <= p.log() + 4 * error).all())
+    weights = model.log_weight(states.repeat(10_000, 1, 1)).reshape(10_000, -1).exp()
+    assert bool(((weights.mean(0) - p).abs() < 4.5 * weights.std(0) / 100).all())
+    for steps in (None, 2):
+        counts = frequencies(model, 20_000, seed=1, steps=steps)
+        exact = exact_probabilities(model, model.noise.spaced_times(steps))
+        assert chi_square_p_value(counts, exact) > 1e-4
+        assert chi_square_p_value(counts, torch.roll(exact, 1)) < 1e-4  # the test can fail
+
+
+def test_maps_have_any_size_and_a_seed_reproduces_them() -> None:
+    model = MultinomialSettings(UNet(4, num_levels=2), 3).build(DataSpec("tiny", 3, (4, 8))).eval()
+    first, second, other = (
+        model.sample(3, generator=torch.Generator().manual_seed(seed), event_shape=(6, 4)) for seed in (5, 5, 6)
+    )
+    assert first.shape == (3, 6, 4)
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert model.sample(2).shape == (2, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("config", "shape", "message"),
+    [
+        (MultinomialSettings(UNet()), (3, 4), "multiples of 2; the maps of tiny are 3 x 4"),
+        (MultinomialSettings(DiffusionTransformer()), (4, 4), "takes sequences"),
+        (MultinomialSettings(UNet(), output="denoisr"), (4, 4), "unknown output 'denoisr'"),  # type: ignore[arg-type]
+        (MultinomialSettings(UNet(), times="importanse"), (4, 4), "unknown times"),  # type: ignore[arg-type]
+        (MultinomialSettings(UNet(), schedule="sine"), (4, 4), "unknown schedule 'sine'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_does_not_fit_is_refused(config: ModelSettings, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        config.build(DataSpec("tiny", 3, shape))

@@ -6,25 +6,24 @@ from contracts import all_events, chi_square_p_value, frequencies
 from torch import Tensor, nn
 
 from unordinal.data.spec import DataSpec
-from unordinal.model_config import DiscreteFlowConfig
-from unordinal.models import build_model
 from unordinal.models.discrete_flow import DiscreteFlow, ModuloLayer, shifted_back, straight_through, units_of
 from unordinal.progress import Advance
+from unordinal.recipes.discrete_flow import DiscreteFlowSettings
+from unordinal.recipes.settings import LSTM, SequenceNet, Transformer
 
 L = 3
+NETS: dict[str, SequenceNet] = {"lstm": LSTM(8, 1), "transformer": Transformer(8, 1, num_heads=2)}
 CASES = {
-    f"{flow}{' scale' if scale else ''} {net}": DiscreteFlowConfig(
-        flow=flow, scale=scale, net=net, num_flows=3, width=8, num_layers=1, num_heads=2
-    )
+    f"{flow}{' scale' if scale else ''} {net}": DiscreteFlowSettings(NETS[net], flow, scale, num_flows=3)
     for flow in ("ar", "bipartite")
     for scale in (False, True)
-    for net in ("lstm", "transformer")
+    for net in NETS
 }
 
 
 def made(name: str, num_classes: int, seed: int = 0) -> DiscreteFlow:
     torch.manual_seed(seed)
-    model = build_model(CASES[name], DataSpec("tiny", num_classes, (L,)))
+    model = CASES[name].build(DataSpec("tiny", num_classes, (L,)))
     for parameter in model.parameters():
         parameter.data += torch.randn_like(parameter)
     assert isinstance(model, DiscreteFlow)
@@ -142,7 +141,7 @@ def test_two_layers_are_biased() -> None:
 def test_a_trained_base_is_kept() -> None:
     model = made("ar lstm", 3)
     before = model.base.detach().clone()
-    model.initialise(all_events(3, (L,)))
+    model.hooks.initialise(all_events(3, (L,)))
     assert torch.equal(model.base, before)
 
 
@@ -173,5 +172,5 @@ def test_straight_through_is_the_one_hot_forward() -> None:
 
 
 def test_other_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"the base has shape \(3,\) and cannot draw \(5,\); leave out --length"):
+    with pytest.raises(ValueError, match=r"the base has shape \(3,\) and cannot draw \(5,\); leave out `length`"):
         made("ar lstm", 3).sample(1, event_shape=(5,))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from unordinal.nets.embeddings import rotary_angles, rotate, sinusoids
+from unordinal.nets.embeddings import rotary_angles, rotate
 from unordinal.nets.transformer import Attention, DepthwiseConv, TimeTransformer, window_mask
 
 
@@ -37,18 +37,6 @@ def test_attention_is_the_sum_it_says(global_heads: int, local_heads: int) -> No
             weight = torch.softmax(score, -1)
             out[:, i, head] = sum(weight[:, n, None] * v[:, j, head] for n, j in enumerate(seen))
     torch.testing.assert_close(layer(h, cos, sin), layer.out(out.reshape(2, length, width)))
-
-
-def test_rotary_scores_depend_on_distance_alone() -> None:
-    torch.manual_seed(0)
-    q, k = torch.randn(8, dtype=torch.float64), torch.randn(8, dtype=torch.float64)
-    cos, sin = (a.double() for a in rotary_angles(40, 8, q.device))
-    turned_q, turned_k = (rotate(h.expand(40, 1, 8), cos, sin)[:, 0] for h in (q, k))
-    scores = turned_q @ turned_k.T
-    for distance in (0, 1, 7):
-        diagonal = scores.diagonal(distance)
-        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-5, atol=1e-5)
-    assert (scores[0, 1] - scores[0, 2]).abs() > 1e-3
 
 
 @torch.no_grad()
@@ -102,10 +90,13 @@ def test_a_fresh_network_predicts_uniformly() -> None:
     assert made(torch.randint(7, (2, 9)), torch.tensor([0.1, 1.0])).abs().max() == 0
 
 
-def test_sinusoids_are_cos_and_sin() -> None:
-    h = sinusoids(torch.tensor([2.0]), 4, longest_period=100.0)
-    expected = [math.cos(2), math.cos(0.2), math.sin(2), math.sin(0.2)]
-    torch.testing.assert_close(h, torch.tensor([expected]))
+@torch.no_grad()
+def test_noise_may_have_a_class_more_than_data() -> None:
+    made = net(num_input_classes=6)
+    z = torch.tensor([[0, 5, 2], [0, 4, 2]])
+    out = made(z, torch.tensor([0.5, 0.5]))
+    assert out.shape == (2, 3, 5)
+    assert float((out[0] - out[1]).abs().max()) > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""The loop: learning, clipping, accumulation, averaging, divergence, budgets."""
+"""The loop: learning, clipping, accumulation, divergence, budgets of minutes, and going on bit for bit."""
 
+import copy
 import itertools
 import json
 import math
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import unordinal
-from unordinal.config import OptimConfig, TrainConfig
+from unordinal.config import ModelSettings, OptimConfig, TrainConfig
 from unordinal.data import Data, data_from_array
+from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import CategoricalModel
-from unordinal.models.diffusion import MultinomialDiffusion
+from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.diffusion import Diffusion
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
-from unordinal.train.budget import Budget
+from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
+from unordinal.recipes.arm import ArmSettings
+from unordinal.recipes.diffusion import MultinomialSettings
+from unordinal.recipes.discrete_flow import DiscreteFlowSettings
+from unordinal.recipes.latent_flow import LatentFlowSettings
+from unordinal.recipes.settings import LSTM, DiffusionTransformer, Mixture, SequenceInverse, Transformer
+from unordinal.surjections.argmax import GumbelArgmax
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint
-from unordinal.train.log import SilentReporter
 from unordinal.train.loop import Loop, TrainingDivergedError, train
 from unordinal.train.run import RunFolder
 
@@ -33,10 +40,10 @@ def pairs(num: int = 400) -> np.ndarray:
     return np.concatenate([x, x], axis=1)
 
 
-def small_model(data: Data, seed: int = 0) -> MultinomialDiffusion:
+def small_model(data: Data, seed: int = 0) -> Diffusion:
     torch.manual_seed(seed)
     net = TimeTransformer(data.spec.num_classes, width=32, num_blocks=1, global_heads=2)
-    return MultinomialDiffusion(net, num_classes=3, event_shape=(8,), num_steps=20, times="stratified")
+    return Diffusion(net, noise=UniformNoise(3, cosine_schedule(20)), event_shape=(8,), times="stratified")
 
 
 def loop_of(tmp_path: Path, config: TrainConfig, optim: OptimConfig | None = None) -> Loop:
@@ -89,7 +96,7 @@ def test_accumulation_is_the_same_step(tmp_path: Path) -> None:
         weights.append(loop.model.state_dict()["logits"])
     assert weights[0].abs().max() > 0
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-4, atol=1e-6)
-    with pytest.raises(ValueError, match="batch_size 32 must be a positive multiple of accumulate 5"):
+    with pytest.raises(ValueError, match="`batch_size` 32 must be a positive multiple of `accumulate` 5"):
         loop_of(tmp_path, replace(CONFIG, accumulate=5))
 
 
@@ -99,19 +106,6 @@ def test_clipping_bounds_the_gradient(tmp_path: Path) -> None:
     left = torch.cat([p.grad.flatten() for p in loop.model.parameters() if p.grad is not None]).norm()
     assert norm > 0.01
     assert float(left) == pytest.approx(0.01, rel=1e-3)
-
-
-def test_averaged_weights_follow_the_recursion(tmp_path: Path) -> None:
-    loop = loop_of(tmp_path, CONFIG, OptimConfig(ema=0.9))
-    name = "net.out.weight"
-    expected: Tensor | None = None
-    for step in range(120):
-        loop.train_step()
-        now = loop.model.state_dict()[name].double()
-        decay = min(0.9, (1 + step) / (10 + step))
-        expected = now if expected is None else decay * expected + (1 - decay) * now
-    assert expected is not None
-    torch.testing.assert_close(loop.ema.module.state_dict()[name].double(), expected, rtol=1e-4, atol=1e-6)
 
 
 class Breaks(nn.Module):
@@ -129,7 +123,7 @@ class Breaks(nn.Module):
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(every: int, tmp_path: Path) -> None:
     data = data_from_array(pairs())
-    model = MultinomialDiffusion(Breaks(12), num_classes=3, event_shape=(8,), num_steps=20, times="stratified")
+    model = Diffusion(Breaks(12), noise=UniformNoise(3, cosine_schedule(20)), event_shape=(8,), times="stratified")
     folder = RunFolder(tmp_path / "run")
     config = replace(CONFIG, validate_every=100, checkpoint_every=every)
     with pytest.raises(TrainingDivergedError, match=r"no longer finite at step 12 .* starting at \[\d+") as caught:
@@ -167,26 +161,6 @@ def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: P
     assert train(small_model(data), data, config, OptimConfig(), folder).was_finished
 
 
-def test_budgets() -> None:
-    assert Budget.of(TrainConfig(epochs=2), 50.5).steps == 101
-    assert Budget.of(TrainConfig(epochs=2, steps=7), 50).steps == 7
-    timed = Budget.of(TrainConfig(minutes=2), 50)
-    assert (timed.steps, timed.seconds) == (None, 120)
-    assert timed.fraction(10**6, 30) == pytest.approx(0.25)
-    assert timed.fraction(0, 110, reserved=10) == 1
-    assert timed.wants_validation(1, 24, validated_at=12)
-    assert not timed.wants_validation(1, 23.9, validated_at=12)
-    for config, message in (
-        (TrainConfig(steps=0), "--steps must be at least 1, got 0"),
-        (TrainConfig(minutes=-1), "--minutes must be above 0, got -1"),
-        (TrainConfig(minutes=math.nan), "--minutes must be above 0"),
-        (TrainConfig(steps=1, minutes=1), "not both"),
-        (TrainConfig(), "no budget"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Budget.of(config, 10)
-
-
 def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that moves by 20 ms a look, so that the machine's speed does not matter."""
     ticks = itertools.count()
@@ -204,40 +178,76 @@ def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path, monke
     assert again.was_finished
 
 
-def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Path) -> None:
-    class Interrupter(SilentReporter):
-        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
-            if metrics["step"] == 3:
-                signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        unordinal.fit(
-            small_model(data_from_array(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter()
-        )
-    checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
-    assert checkpoint is not None
-    assert checkpoint.name == "step-00000003"
-
-
-def test_a_model_of_ones_own_trains_and_loads(tmp_path: Path) -> None:
-    data = data_from_array(pairs())
-    run = unordinal.fit(small_model(data), pairs(), out=tmp_path / "run", steps=20, optimizer="adamw", lr=1e-3)
-    again = unordinal.load(tmp_path / "run", model=small_model(data, seed=1))
-    x = torch.from_numpy(pairs(8))
-    torch.manual_seed(0)
-    first = run.model.elbo(x)
-    assert unordinal.score(run).num_examples == 20  # its own test split
-    assert unordinal.score(run, pairs(30) % 2).num_examples == 30  # an array is scored whole, in the run's classes
-    torch.manual_seed(0)
-    torch.testing.assert_close(again.model.elbo(x), first)
-    with pytest.raises(ValueError, match="made in Python; pass it"):
-        unordinal.load(tmp_path / "run")
+SKEWED = data_from_array(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2, 0.1]))
+FLOW = ArgmaxFlowSettings(Mixture(LSTM(8, 1), 2, 4), SequenceInverse(4), surjection="gumbel-threshold")
+LATENT: Any = {"latent_channels": 2, "num_flows": 1, "channel_width": 2}
+SCHEDULED: dict[
+    str, ModelSettings
+] = {  # whose losses change with the budget, which start from data or learn from losses
+    "argmax flow": FLOW,
+    "auxiliary losses": ArmSettings(Transformer(4, num_blocks=2, num_heads=1, dropout=0.5), auxiliary=True),
+    "segments": ArmSettings(Transformer(4, num_blocks=1, num_heads=1), num_segments=2),
+    "latent af-af": LatentFlowSettings(LSTM(4, 1, dropout=0.5), flow="af-af", **LATENT),
+    "latent iaf-scf": LatentFlowSettings(LSTM(4, 1, dropout=0.5), flow="iaf-scf", **LATENT),
+    "discrete flow": DiscreteFlowSettings(Transformer(4, num_blocks=1, num_heads=1)),
+    "times by importance": MultinomialSettings(DiffusionTransformer(8, 1, global_heads=1, local_heads=0), num_steps=2),
+}
 
 
-def test_fit_leaves_the_callers_random_numbers_alone(tmp_path: Path) -> None:
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    unordinal.fit("text8/multinomial", pairs(), out=tmp_path / "run", steps=2, width=16, num_blocks=1, global_heads=1)
-    assert torch.equal(before, torch.get_rng_state())
-    with pytest.raises(ValueError, match="unknown setting 'stps'"):
-        unordinal.fit("text8/multinomial", pairs(), out=tmp_path / "other", stps=2)
+def loop_with(settings: ModelSettings, tmp_path: Path, optim: OptimConfig, seed: int = 0) -> Loop:
+    torch.manual_seed(seed)
+    model = settings.build(SKEWED.spec)
+    config = TrainConfig(steps=6, batch_size=8, lr=1e-2)
+    return Loop(model, SKEWED, config, optim, RunFolder(tmp_path), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", SCHEDULED)
+@pytest.mark.parametrize("ema", [0.9, 0.0])
+def test_a_model_goes_on_bit_for_bit(name: str, ema: float, tmp_path: Path) -> None:
+    optim, config = OptimConfig(ema=ema), SCHEDULED[name]
+    whole = loop_with(config, tmp_path, optim)
+    for _ in range(3):
+        whole.train_step()
+    state = copy.deepcopy(whole.state())
+    expected = [whole.train_step()["loss"] for _ in range(3)]
+    again = loop_with(config, tmp_path, optim, seed=99)
+    again.restore(state)
+    assert [again.train_step()["loss"] for _ in range(3)] == expected
+    for module, other in ((whole.model, again.model), (whole.ema.module, again.ema.module)):
+        for (key, value), (_, restored) in zip(module.state_dict().items(), other.state_dict().items(), strict=True):
+            assert torch.equal(value, restored), key
+    learned, restored_too = whole.hooks.state(), again.hooks.state()
+    assert learned.keys() == restored_too.keys()
+    assert all(torch.equal(value, restored_too[key]) for key, value in learned.items())
+
+
+def test_what_starts_from_data_has_started_in_the_average_too(tmp_path: Path) -> None:
+    loop = loop_with(FLOW, tmp_path, OptimConfig())
+    for module in (loop.model, loop.ema.module):
+        assert isinstance(module, ArgmaxFlow)
+        started = [value for name, value in module.state_dict().items() if name.endswith("is_started")]
+        assert len(started) == 2  # ActNorm and the Gumbel locations
+        assert all(bool(value) for value in started)
+        surjection = module.surjection
+        assert isinstance(surjection, GumbelArgmax)
+        assert float(torch.softmax(surjection.offset.detach(), 0)[0]) > 0.5
+
+
+@pytest.mark.parametrize("times", ["stratified", "importance"])
+def test_validating_more_often_changes_no_loss(times: str, tmp_path: Path) -> None:
+    """Nothing but a training step moves the stream of random numbers that training draws from."""
+    data, losses = data_from_array(pairs()), []
+    for every in (1, 3, 100):
+        folder = RunFolder(tmp_path / f"every-{every}")
+        torch.manual_seed(0)
+        net = TimeTransformer(3, width=8, num_blocks=1, global_heads=1)
+        model = Diffusion(net, noise=UniformNoise(3, cosine_schedule(5)), event_shape=(8,), times=times)
+        torch.manual_seed(1)
+        loop = Loop(model, data, replace(CONFIG, steps=12, batch_size=8), OptimConfig(), folder, torch.device("cpu"))
+        found = []
+        for step in range(1, 13):
+            found.append(loop.train_step()["loss"])
+            if step % every == 0:
+                loop.validate()
+        losses.append(found)
+    assert losses[0] == losses[1] == losses[2]

@@ -7,33 +7,29 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL
+import torch
+from conftest import SMALL, Cli
 from safetensors import safe_open
 
+from unordinal.diffusion.times import SMALLEST_COUNT
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, step_of
 
-STEPS = 400
+STEPS = 250  # dozens of checkpoints, five validations, and times by importance from about the hundredth on
+
+
+def words_of(book: Path, out: Path, *more: str, steps: int = STEPS) -> list[str]:
+    budget = ["--steps", str(steps), "--checkpoint-every", "7", "--validate-every", "50", "--model.times", "importance"]
+    words = ["train", "text8/multinomial", "--data", f"text:{book}", *SMALL, *budget, "--threads", "1"]
+    return [*words, "--out", str(out), *more]
 
 
 def command(book: Path, out: Path, *more: str) -> list[str]:
-    budget = ["--steps", str(STEPS), "--checkpoint-every", "7", "--validate-every", "50", "--model.times", "importance"]
-    words = [
-        "train",
-        "text8/multinomial",
-        "--data",
-        f"text:{book}",
-        *SMALL,
-        *budget,
-        "--threads",
-        "1",
-        "--out",
-        str(out),
-    ]
-    return [sys.executable, "-m", "unordinal", *words, *more]
+    return [sys.executable, "-m", "unordinal", *words_of(book, out, *more)]
 
 
 def weights_of(run: Path) -> dict[str, bytes]:
@@ -46,7 +42,7 @@ def final_state(run: Path) -> dict[str, object]:
     assert checkpoint is not None
     state = load_checkpoint(checkpoint)
     flat: dict[str, object] = {"step": state["progressed"]["step"], "best": state["progressed"]["best_bits"]}
-    for part in ("model", "ema"):
+    for part in ("model", "ema", "hooks"):
         flat |= {f"{part}.{name}": value.numpy().tobytes() for name, value in state[part].items()}
     return flat
 
@@ -61,6 +57,13 @@ def wait_for_step(process: subprocess.Popen[Any], out: Path, step: int) -> None:
         time.sleep(0.005)
 
 
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "run"
@@ -68,7 +71,16 @@ def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("attempt", range(5))
+def test_the_run_crosses_what_a_run_can_cross(in_one_go: Path) -> None:
+    """Otherwise the tests below would say little."""
+    lines = [json.loads(line) for line in (in_one_go / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "val_bits_per_dim" in line] == [50, 100, 150, 200, 250]
+    checkpoint = latest_checkpoint(in_one_go / "checkpoints")
+    assert checkpoint is not None
+    assert int(load_checkpoint(checkpoint)["hooks"]["count"].min()) > SMALLEST_COUNT
+
+
+@pytest.mark.parametrize("attempt", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))])
 def test_kill_minus_nine_changes_nothing(attempt: int, in_one_go: Path, book: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -88,59 +100,58 @@ def test_kill_minus_nine_changes_nothing(attempt: int, in_one_go: Path, book: Pa
     assert steps == whole
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_exits_and_the_run_goes_on(
-    number: signal.Signals, in_one_go: Path, book: Path, tmp_path: Path
-) -> None:
+def test_a_signal_saves_and_exits_and_the_run_goes_on(in_one_go: Path, book: Path, tmp_path: Path) -> None:
+    """Ctrl-C, then SIGTERM to the run that went on, which then goes on to its end."""
     out = tmp_path / "run"
-    process = subprocess.Popen(command(book, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for_step(process, out, 10)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert f"{number.name}: saved at step" in err
-    assert "Traceback" not in err
-    assert (out / "model.safetensors").exists()
-    assert (out / "plots" / "loss.png").exists()
+    for number, step, more in ((signal.SIGINT, 10, ()), (signal.SIGTERM, 110, ("--resume",))):
+        words = command(book, out, *more)
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_for_step(process, out, step)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 128 + number
+        assert f"{number.name}: saved at step" in err
+        assert "Traceback" not in err
+        assert (out / "model.safetensors").exists()
+        assert (out / "plots" / "loss.png").exists()
     subprocess.run(command(book, out, "--resume"), capture_output=True, timeout=250, check=True)
     assert weights_of(out) == weights_of(in_one_go)
 
 
-def test_resuming_a_finished_run_changes_nothing(in_one_go: Path, book: Path) -> None:
+def test_resuming_a_finished_run_changes_nothing(in_one_go: Path, book: Path, cli: Cli) -> None:
     before = {path: path.stat().st_mtime_ns for path in in_one_go.rglob("*") if path.is_file()}
-    result = subprocess.run(command(book, in_one_go, "--resume"), capture_output=True, text=True, check=True)
-    assert f"is finished ({STEPS} steps)" in result.stderr
+    result = cli(*words_of(book, in_one_go, "--resume"))
+    assert result.code == 0
+    assert f"is finished ({STEPS} steps)" in result.err
     assert before == {path: path.stat().st_mtime_ns for path in in_one_go.rglob("*") if path.is_file()}
 
 
-def test_damaged_weights_are_written_anew(in_one_go: Path, book: Path, tmp_path: Path) -> None:
+def test_damaged_weights_are_written_anew(in_one_go: Path, book: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "run"
     shutil.copytree(in_one_go, out)
     expected = weights_of(out)
     for damage in (b"", (out / "model.safetensors").read_bytes()[:5000]):
         (out / "model.safetensors").write_bytes(damage)
-        subprocess.run(command(book, out, "--resume"), capture_output=True, check=True)
+        assert cli(*words_of(book, out, "--resume")).code == 0
         with safe_open(out / "model.safetensors", "np") as file:
             assert sorted(file.keys()) == sorted(expected)
 
 
 @pytest.mark.parametrize("limit", [60_000, 10_000])
-def test_full_disk_while_checkpointing_keeps_the_earlier_one(limit: int, book: Path, tmp_path: Path) -> None:
+def test_full_disk_while_checkpointing_keeps_the_earlier_one(limit: int, book: Path, tmp_path: Path, cli: Cli) -> None:
     """A limit on the size of files stands in for the full disk: the same error from the same call.
 
     The smaller one leaves no room for the picture of the loss either.
     """
     out = tmp_path / "run"
-    first = command(book, out)
-    first[first.index(str(STEPS))] = "14"
-    subprocess.run(first, check=True, capture_output=True)
+    assert cli(*words_of(book, out, steps=14)).code == 0
     kept = latest_checkpoint(out / "checkpoints")
     assert kept is not None
     limited = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
         "from unordinal.cli import main; main(sys.argv[1:])"
     )
-    words = command(book, out, "--resume")[3:]
+    words = words_of(book, out, "--resume")
     result = subprocess.run([sys.executable, "-c", limited, *words], capture_output=True, text=True, check=False)
     assert result.returncode == 2, result.stderr
     assert "could not write the checkpoint of step 21" in result.stderr

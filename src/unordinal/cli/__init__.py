@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from unordinal.cli import bench, catalogue, demo, evaluate, sample, train
 from unordinal.cli.common import as_flags
+from unordinal.errors import RunError
 from unordinal.names import unknown
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
@@ -52,19 +53,10 @@ def run(argv: list[str]) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 128 + n stopped by a signal."""
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]
-    if not argv or argv[0] in ("-h", "--help"):
-        print(usage())
-        return 0
-    if argv[0] in ("-V", "--version"):
-        from unordinal import __version__
-
-        print(f"unordinal {__version__}")
-        return 0
-    name, rest = argv[0], argv[1:]
-    if name not in COMMANDS:
-        return complain(str(unknown("command", name, COMMANDS)), 2)
     try:
-        return COMMANDS[name][1](rest)
+        code = chosen(argv)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        return code
     except KeyboardInterrupt:
         return complain("interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:  # the reader, `head` say, has gone
@@ -77,8 +69,23 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        expected = type(error).__name__ in ("TrainingDivergedError", "InvalidSamplesError")
-        return complain(str(error) if expected else f"{type(error).__name__}: {error} (--debug shows where)", 1)
+        known = isinstance(error, RunError)
+        return complain(str(error) if known else f"{type(error).__name__}: {error} (--debug shows where)", 1)
+
+
+def chosen(argv: list[str]) -> int:
+    """Run the command that the words begin with."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if argv[0] in ("-V", "--version"):
+        from unordinal import __version__
+
+        print(f"unordinal {__version__}")
+        return 0
+    if argv[0] not in COMMANDS:
+        raise unknown("command", argv[0], COMMANDS)
+    return COMMANDS[argv[0]][1](argv[1:])
 
 
 def complain(message: str, code: int) -> int:

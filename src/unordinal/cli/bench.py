@@ -9,6 +9,7 @@ import tyro
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device
 from unordinal.cli.console import print_json, progress, say
 from unordinal.config import Size
+from unordinal.names import unknown
 
 if TYPE_CHECKING:
     from unordinal.evaluate.timing import Timing
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> int:
     from unordinal.evaluate.timing import time_sampling
 
     if args.what != "sampling":
-        raise ValueError(f"unknown benchmark {args.what!r}; known: sampling")
+        raise unknown("benchmark", args.what, ("sampling",))
     for name, value in (
         ("--repeats", args.repeats),
         ("--steps", args.steps),

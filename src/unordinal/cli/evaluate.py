@@ -168,10 +168,11 @@ def write_plot(path: Path, run: "Run", data: "Data", result: "Score", unit: str,
     from unordinal.data.storage import replacing
     from unordinal.evaluate.exact import EXACT
     from unordinal.evaluate.report import plot_pmf, plot_spread
+    from unordinal.model import device_of
 
     with replacing(path) as file:
         if result.split == EXACT and data.pmf is not None and data.pmf.ndim == 2:
-            generator = torch.Generator(next(run.model.parameters()).device).manual_seed(seed)
+            generator = torch.Generator(device_of(run.model)).manual_seed(seed)
             with progress("Sampling", None):
                 samples = run.model.sample(NUM_PLOTTED, generator=generator).cpu()
             plot_pmf(data.pmf, result, samples, file)

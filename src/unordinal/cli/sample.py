@@ -219,7 +219,9 @@ def reconstructed(model: "CategoricalModel", x: "Tensor", seed: int) -> "list[tu
     """Maps of the test split, and what the model makes of them, a few at a time."""
     import torch
 
-    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    from unordinal.model import device_of
+
+    generator = torch.Generator(device_of(model)).manual_seed(seed)
     parts = []
     with progress("Reconstructing", len(x)) as advance:
         for part in x.split(RECONSTRUCTED):

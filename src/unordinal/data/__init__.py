@@ -108,7 +108,8 @@ def parsed_name(name: str) -> tuple[Dataset, str]:
     kind, colon, argument = name.partition(":")
     dataset = DATASETS.get(kind)
     if dataset is None:
-        raise unknown("data", kind, [d.usage for d in DATASETS.values()], cutoff=0.4)
+        usages = {d.usage: known for known, d in DATASETS.items()}
+        raise unknown("data", name, usages, like=usages)
     takes_argument = ":" in dataset.usage
     if takes_argument and not argument and "[" not in dataset.usage:
         raise ValueError(f"data {name!r} lacks its file; expected {dataset.usage}")
@@ -165,6 +166,8 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
             raise ValueError(
                 f"{name} is for maps that are drawn or scaled; leave out {name} {value} with {config.name}"
             )
+    if config.flips and dataset.gives == "sequences":
+        raise ValueError(f"`flips` mirrors maps left to right; leave it out with {config.name}, which gives sequences")
     return dataset.load(argument, config, vocabulary, progress)
 
 

@@ -128,7 +128,9 @@ def load_arrays(
         what = "symbols" if length else "examples"
         sizes = split_sizes(DEFAULT_SPLIT if config.split is None else config.split, len(stored), what)
     event_shape = (length,) if length else first.shape[1:]
-    train, val, test = cut(stored, sizes, length, flips=config.flips and len(event_shape) == 2)
+    if config.flips and len(event_shape) != 2:
+        raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
+    train, val, test = cut(stored, sizes, length, flips=config.flips)
     if length is None and config.length not in (None, event_shape[-1]):
         notes = (*notes, f"its examples have shape {event_shape}; a sequence length is for one long row of symbols")
     spec = DataSpec(config.name, num_classes, tuple(event_shape), None, fingerprint, sizes)

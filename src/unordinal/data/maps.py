@@ -18,7 +18,7 @@ HEADER_BYTES, DEPTH_BYTE, KIND_BYTE, GREY = 26, 24, 25, 0  # of a PNG's header
 
 
 def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
-    """Maps of one even size; training ones are mirrored at random unless `flips` is off."""
+    """Maps of one even size; training ones are mirrored at random where `flips` asks for it."""
     path = path.expanduser().resolve()
     for name, value in (("length", config.length), ("map_height", config.map_height), ("map_width", config.map_width)):
         if value is not None:

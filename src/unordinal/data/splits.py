@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from unordinal.data.spec import DataSpec
+from unordinal.names import unknown
 
 DEFAULT_SPLIT = "0.9,0.05,0.05"
 
@@ -89,7 +90,7 @@ class Data:
     def split(self, name: str) -> Split:
         splits = {"train": self.train, "val": self.val, "test": self.test}
         if name not in splits:
-            raise ValueError(f"unknown split {name!r}; known: {', '.join(splits)}")
+            raise unknown("split", name, splits)
         return splits[name]
 
     def require(self, *names: str) -> None:

@@ -41,12 +41,12 @@ class NoiseProcess(ABC):
         """`steps` + 1 times from `start`, a part of the whole chain, down to 0, evenly spaced; None takes them all."""
         if self.num_steps is None:
             if steps is None or steps < 1:
-                raise ValueError(f"time is continuous: give a number of steps of at least 1, got {steps}")
+                raise ValueError(f"time is continuous: give `steps` of at least 1, got {steps}")
             return [start * (steps - i) / steps for i in range(steps + 1)]
         first = max(1, round(start * self.num_steps))
         steps = first if steps is None else steps
         if not 1 <= steps <= first:
-            raise ValueError(f"steps must be between 1 and {first}, the model's own; got {steps}")
+            raise ValueError(f"`steps` must be between 1 and {first}, the model's own; got {steps}")
         return [round(first * (steps - i) / steps) for i in range(steps + 1)]
 
     @abstractmethod

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unordinal.evaluate.likelihood import SYMBOLS_PER_CALL, Bound, Score, check_bound, check_exactness, iwbo, kind_of
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.progress import Progress, silent
 
 EXACT = "exact"  # the name of this split
@@ -41,10 +41,10 @@ def score_pmf(
     if repeats is None:
         repeats = 1 if model.is_exact else DRAWS
     if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}")
+        raise ValueError(f"`repeats` must be at least 1, got {repeats}")
     cells = torch.from_numpy(np.stack(np.unravel_index(np.arange(pmf.size), pmf.shape), axis=1))  # (K^D, D)
     weights = torch.from_numpy(pmf.reshape(-1)).double()
-    device = next(model.parameters()).device
+    device = device_of(model)
     began = time.monotonic()
     draws = k if bound == "iwbo" else repeats
     rows = SYMBOLS_PER_CALL // cells.shape[1]

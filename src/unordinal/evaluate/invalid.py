@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 
 
@@ -34,7 +34,7 @@ def invalid_mass(
     """Estimated from samples; where none (or all) are invalid the error is that of half a sample, not 0."""
     if num_samples < 2:
         raise ValueError(f"the invalid mass needs at least 2 samples, got {num_samples}")
-    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    generator = torch.Generator(device_of(model)).manual_seed(seed)
     parts = []
     with progress("Sampling", num_samples) as advance, watching(Watcher(advance)):
         for start in range(0, num_samples, batch_size):

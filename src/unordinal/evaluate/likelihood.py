@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.progress import Advance, Progress, silent
 
 Times = Literal["stratified", "all"]
@@ -105,9 +105,9 @@ def score_split(
     """
     check_bound(bound, k)
     if num_examples is not None and num_examples < 1:
-        raise ValueError(f"num_examples must be at least 1, got {num_examples}")
+        raise ValueError(f"`num_examples` must be at least 1, got {num_examples}")
     if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}")
+        raise ValueError(f"`repeats` must be at least 1, got {repeats}")
     if len(split) == 0:
         raise ValueError(f"the {split_name} split holds no whole example")
     if num_examples is not None and num_examples > len(split):
@@ -116,7 +116,7 @@ def score_split(
     if in_order and bound == "iwbo":
         raise ValueError("scoring in order is for exact likelihoods, not for the importance-weighted bound")
     num = num_examples or len(split)
-    device = next(model.parameters()).device
+    device = device_of(model)
     began = time.monotonic()
     scorer = Scorer(model, split, num, batch_size, device)
     with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

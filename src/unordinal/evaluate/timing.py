@@ -145,7 +145,7 @@ def entries_of(name: str, size: str, steps: int) -> list[Entry]:
         elif 1 <= steps <= whole:
             entries += [Entry(name, f"{taken} steps", model, taken) for taken in sorted({whole, steps}, reverse=True)]
         else:
-            raise ValueError(f"steps must be between 1 and the {whole} of {name}, got {steps}")
+            raise ValueError(f"`steps` must be between 1 and the {whole} of {name}, got {steps}")
     return entries
 
 

@@ -16,6 +16,8 @@ LOG_TWO_PI = math.log(2 * math.pi)
 class Density(nn.Module, ABC):
     """A distribution with a density over examples of shape (*D, C), maybe given `cond` (B, *D, H)."""
 
+    event_shape: tuple[int, ...]  # () where the condition has it
+
     @abstractmethod
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         """Log-density: (B, *D, C) -> (B,)."""
@@ -145,6 +147,7 @@ class ConditionalNoise(Density):
     def __init__(self, net: nn.Module, noise: Factorised, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__()
         self.net, self.noise, self.mean, self.log_scale = net, noise, mean, log_scale
+        self.event_shape = ()
 
     def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
         if cond is None:
@@ -191,7 +194,7 @@ class Flow(Density):
     def __init__(self, bijection: Bijection, base: Density):
         super().__init__()
         self.bijection, self.base = bijection, base
-        self.event_shape = getattr(base, "event_shape", None)
+        self.event_shape = base.event_shape
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         z, log_det = self.bijection(v, cond)

@@ -89,7 +89,9 @@ class LogisticMixture(ElementwiseMap):
         value, log_slope = mixture_logit(v, *parts)
         if torch.is_grad_enabled() and (z.requires_grad or parameters.requires_grad):
             # one more Newton step, which changes nothing but carries the derivatives of the implicit function
-            v = v - (value - z) * torch.exp(-log_slope.detach())
+            # (kept finite, since on a flat stretch nothing times infinity would be NaN)
+            step = torch.exp(-log_slope.detach()).clamp(max=torch.finfo(v.dtype).max)
+            v = v - (value - z) * step
             value, log_slope = mixture_logit(v, *parts)
         return v, -log_slope
 

@@ -85,6 +85,8 @@ def conditional_flow(base: Density, make_net: MakeNet, *, num_channels: int, num
 
     A coupling's network reads the condition beside its channels, which `make_net` must allow for.
     """
+    if num_flows < 0:
+        raise ValueError(f"num_flows must be at least 0, got {num_flows}")
     layers = coupling_layers(make_net, Affine(), num_channels=num_channels, num_flows=num_flows)
     # noise -> u is the direction of training, so nothing is inverted there
     return Flow(Inverse(Chain(layers)), base) if layers else base

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from unordinal.errors import NotANumberError, RunError
 from unordinal.flows.density import Density
 from unordinal.model import Abilities, TrainingHooks, evaluating, sample_shape
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
@@ -13,7 +14,7 @@ from unordinal.surjections.surjection import Surjection
 MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
 
 
-class InvalidSamplesError(RuntimeError):
+class InvalidSamplesError(RunError):
     """Every redraw of a sample held codes that mean no class."""
 
 
@@ -39,7 +40,7 @@ class ArgmaxFlow(ImportanceModel):
         side_multiple: int = 1,
     ):
         super().__init__(surjection.num_classes, event_shape, side_multiple=side_multiple)
-        channels = (getattr(density, "event_shape", None) or (surjection.num_channels,))[-1]
+        channels = (density.event_shape or (surjection.num_channels,))[-1]
         if channels != surjection.num_channels:
             raise ValueError(
                 f"the surjection gives {surjection.num_channels} channels for {surjection.num_classes} classes, "
@@ -102,6 +103,8 @@ class ArgmaxFlow(ImportanceModel):
     def _draw(self, num: int, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         event_shape = (*shape, self.surjection.num_channels)
         v, _ = self.density.sample(num, event_shape=event_shape, generator=generator)
+        if bool(torch.isnan(v).any()):
+            raise NotANumberError("the density has drawn NaN, which is no class; has the training diverged?")
         return self.surjection.quantize(v)
 
 

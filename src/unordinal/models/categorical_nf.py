@@ -1,5 +1,7 @@
 """Categorical normalizing flows (Lippe and Gavves 2020): classes as overlapping logistics, decoded by Bayes' rule."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
@@ -53,7 +55,8 @@ class BayesDecoder(nn.Module):
         return torch.log_softmax(self.log_prior, dim=-1) + log_q.sum(dim=-1)
 
 
-def encoding(num_classes: int, num_channels: int) -> tuple[OneHot, ConditionalLogistic, BayesDecoder]:
-    """Context, posterior and decoder of a `LatentFlow` that is a categorical normalizing flow."""
+def encoding(num_classes: int, num_channels: int) -> dict[str, Any]:
+    """Context, posterior and decoder that make a `LatentFlow` a categorical normalizing flow, by argument."""
     logistics = ClassLogistics(num_classes, num_channels)
-    return OneHot(num_classes), ConditionalLogistic(logistics), BayesDecoder(logistics)
+    parts = {"context": OneHot(num_classes), "posterior": ConditionalLogistic(logistics)}
+    return {**parts, "decoder": BayesDecoder(logistics)}

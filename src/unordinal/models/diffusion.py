@@ -9,7 +9,15 @@ from torch import Tensor, nn
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.samplers import Ancestral, last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.model import Abilities, CategoricalModel, TrainingHooks, check_classes, sample_shape
+from unordinal.model import (
+    Abilities,
+    CategoricalModel,
+    TrainingHooks,
+    check_classes,
+    device_of,
+    evaluating,
+    sample_shape,
+)
 
 RECONSTRUCTION_STEPS = 50
 
@@ -50,6 +58,11 @@ class Diffusion(CategoricalModel):
         """Logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
         return self.noise.predicted(self.net(z, self.noise.network_time(t).to(z.device)), z, t)
 
+    def evaluated_logits(self, z: Tensor, t: Tensor) -> Tensor:
+        """`logits` without dropout."""
+        with evaluating(self):
+            return self.logits(z, t)
+
     def loss_at(self, x: Tensor, t: Tensor) -> Tensor:
         """The bound's term for times t (B,), with x_t drawn: (B,) nats."""
         z = self.noise.corrupt(x, t)
@@ -72,8 +85,9 @@ class Diffusion(CategoricalModel):
 
     def elbo_at(self, x: Tensor, position: Tensor) -> Tensor:
         check_classes(self, x)
-        t = self.noise.time_at(position)
-        return -(self.noise.num_terms * self.loss_at(x, t) + self.noise.prior_term(x))
+        with evaluating(self):
+            losses = self.loss_at(x, self.noise.time_at(position))
+        return -(self.noise.num_terms * losses + self.noise.prior_term(x))
 
     def log_weight(self, x: Tensor) -> Tensor:
         """log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls."""
@@ -83,7 +97,8 @@ class Diffusion(CategoricalModel):
         total, before = torch.zeros(len(x), device=x.device), x
         for t in range(1, self.noise.num_steps + 1):
             after, log_q = self.noise.forward_step(before, t)
-            log_p = self.noise.log_reverse(self.logits(after, torch.full((len(x),), t)), after, before, t, t - 1)
+            logits = self.evaluated_logits(after, torch.full((len(x),), t))
+            log_p = self.noise.log_reverse(logits, after, before, t, t - 1)
             total = total + log_p - log_q
             before = after
         return total + self.noise.log_prior(before)
@@ -100,9 +115,9 @@ class Diffusion(CategoricalModel):
     ) -> Iterator[tuple[Time, Tensor]]:
         """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); `steps` visits only that many times."""
         shape = sample_shape(self, num_samples, event_shape, settings)
-        device = next(self.parameters()).device
+        device = device_of(self)
         z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
-        yield from Ancestral(steps).chain(self.logits, self.noise, z, generator=generator)
+        yield from Ancestral(steps).chain(self.evaluated_logits, self.noise, z, generator=generator)
 
     def sample(
         self,
@@ -125,7 +140,7 @@ class Diffusion(CategoricalModel):
         sampler = Ancestral(min(most, RECONSTRUCTION_STEPS), start=0.5)
         half = self.noise.spaced_times(sampler.steps, sampler.start)[0]
         z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
-        return last(sampler.chain(self.logits, self.noise, z, generator=generator))
+        return last(sampler.chain(self.evaluated_logits, self.noise, z, generator=generator))
 
 
 class DiffusionHooks(TrainingHooks):

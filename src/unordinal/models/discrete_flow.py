@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.model import ExactModel, TrainingHooks, evaluating, sample_shape
-from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.numerics import class_counts, draw_categorical, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 
 
@@ -241,5 +241,5 @@ class DiscreteFlowHooks(TrainingHooks):
     def initialise(self, x: Tensor) -> None:
         base = self.model.base
         if not bool(base.any()):
-            counts = torch.bincount(x.flatten(), minlength=self.model.num_classes).to(base) + 1.0
+            counts = class_counts(x, self.model.num_classes).to(base) + 1.0
             base.copy_(torch.log(counts / counts.sum()).expand_as(base))

@@ -21,14 +21,14 @@ class ImportanceModel(CategoricalModel):
         """One draw of the log-weight of classes that are known to be this model's: (B, *D) -> (B,)."""
 
     def log_weight(self, x: Tensor) -> Tensor:
-        """One draw of the log-weight of each example: (B, *D) -> (B,)."""
+        """One draw of each example's log-weight, without dropout and without starting anything: (B, *D) -> (B,)."""
         check_classes(self, x)
-        return self.unchecked_log_weight(x)
+        with evaluating(self):
+            return self.unchecked_log_weight(x)
 
     def elbo(self, x: Tensor) -> Tensor:
-        """One draw of `log_weight`, without dropout and without starting anything."""
-        with evaluating(self):
-            return self.log_weight(x)
+        """One draw of `log_weight`."""
+        return self.log_weight(x)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return -self.unchecked_log_weight(x)

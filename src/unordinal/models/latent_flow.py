@@ -55,7 +55,7 @@ class LatentFlow(ImportanceModel):
     >>> from unordinal.flows.density import ConditionalNormal, StandardNormal
     >>> parts = {"context": nn.Embedding(3, 8), "decoder": nn.Linear(2, 3), "prior": StandardNormal((5, 2))}
     >>> posterior = ConditionalNormal(nn.Linear(8, 4))
-    >>> model = LatentFlow(**parts, posterior=posterior, num_classes=3, num_channels=2, event_shape=(5,))
+    >>> model = LatentFlow(**parts, posterior=posterior, num_classes=3, event_shape=(5,))
     >>> model.sample(4).shape
     torch.Size([4, 5])
     """
@@ -68,13 +68,12 @@ class LatentFlow(ImportanceModel):
         context: nn.Module,
         decoder: nn.Module,
         num_classes: int,
-        num_channels: int,
         event_shape: tuple[int, ...],
         warmup: KlWarmup | None = None,
         side_multiple: int = 1,
     ):
         super().__init__(num_classes, event_shape, side_multiple=side_multiple)
-        self.num_channels = num_channels
+        (*_, self.num_channels) = prior.event_shape
         self.warmup = warmup
         self.kl_weight = 1.0
         self.prior, self.posterior, self.context, self.decoder = prior, posterior, context, decoder

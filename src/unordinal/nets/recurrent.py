@@ -89,13 +89,16 @@ class AroundLSTM(nn.Module):
         super().__init__()
         check_sizes(width, num_layers, 0.0)
         self.look = SharpFeatures(in_channels)
-        self.lstm = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True, bidirectional=True)
-        remember(self.lstm)
+        # not one bidirectional LSTM, whose second layer would read the other direction and with it the position itself
+        self.before = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True)
+        self.after = nn.LSTM(self.look.out_channels, width, num_layers, batch_first=True)
+        remember(self.before)
+        remember(self.after)
         self.out = Mlp(self.look.out_channels + 2 * width, out_channels, width=width)
 
     def forward(self, v: Tensor) -> Tensor:
         own = self.look(v)
-        before, after = self.lstm(own)[0].chunk(2, dim=-1)
+        before, after = self.before(own)[0], self.after(own.flip(1))[0].flip(1)
         before = F.pad(before[:, :-1], (0, 0, 1, 0))
         after = F.pad(after[:, 1:], (0, 0, 0, 1))
         return self.out(torch.cat([own, before, after], dim=-1))

@@ -13,9 +13,9 @@ from unordinal.recipes.arm import ARM, ARM_XL
 from unordinal.recipes.diffusion import MULTINOMIAL
 from unordinal.recipes.discrete_flow import DISCRETE_FLOW
 from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
-from unordinal.recipes.recipe import EXPERIMENT_DATA, Plan, Recipe, Task, is_map
+from unordinal.recipes.recipe import EXPERIMENT_DATA, MAPS, Plan, Recipe, Task
 
-__all__ = ["RECIPES", "SIZES", "Experiment", "Plan", "Recipe", "configured", "experiments", "shape_wanted"]
+__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "shape_wanted"]
 
 RECIPES: dict[str, Recipe] = {
     "multinomial": MULTINOMIAL,
@@ -30,13 +30,10 @@ RECIPES: dict[str, Recipe] = {
 }
 SIZES: tuple[Size, ...] = get_args(Size)
 
-Experiment = tuple[str, Task]
-"""The name of a recipe, and the data set of the paper that it is run on."""
 
-
-def experiments() -> dict[str, Experiment]:
-    """The paper's experiments by name, text8/arm say."""
-    found: dict[str, Experiment] = {}
+def experiments() -> dict[str, tuple[str, Task]]:
+    """The paper's experiments by name, text8/arm say: the name of a recipe, and the data set that it is run on."""
+    found: dict[str, tuple[str, Task]] = {}
     for name, recipe in RECIPES.items():
         for entry in recipe.experiments:
             task: Task = entry.partition("/")[0]  # type: ignore[assignment]
@@ -47,7 +44,7 @@ def experiments() -> dict[str, Experiment]:
 def shape_wanted(name: str) -> Shape | None:
     """The shape that the data of an experiment must have; None of a model, which follows its data."""
     known = experiments()
-    return None if name not in known else "maps" if is_map(known[name][1]) else "sequences"
+    return None if name not in known else "maps" if known[name][1] in MAPS else "sequences"
 
 
 def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> RunConfig:
@@ -60,15 +57,12 @@ def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> Run
         raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")
     known = experiments()
     if name in RECIPES:
-        recipe: str = name
-        task: Task = shape
         if shape not in RECIPES[name].takes:
             raise ValueError(f"{name} is a model of {' and '.join(RECIPES[name].takes)}, but the data are {shape}")
-        data = DataConfig("")
-    elif name in known:
-        recipe, task = known[name]
-        data = EXPERIMENT_DATA[task]
-    else:
+        known = {name: (name, shape)}
+    if name not in known:
         raise unknown("preset", name, [*RECIPES, *known], cutoff=0.4)
+    recipe, task = known[name]
     plan = RECIPES[recipe].plan(size, task)
+    data = EXPERIMENT_DATA.get(task, DataConfig(""))
     return RunConfig(name, recipe, size, data, plan.model, plan.train, plan.optim)

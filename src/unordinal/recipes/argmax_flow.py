@@ -1,8 +1,8 @@
 """Argmax flows and dequantisation: a density p(v) under a surjection.
 
 Size paper is tab:details_text_models and tab:architecture_text_models for text, section 6.2 and appendix B.2 for maps.
-They are silent on the number of mixture components, on the network inside a position and on the sizes of the DenseNets,
-which are ours. tiny and small are ours too: smaller networks, chosen for minutes and for an hour on two cores.
+Mixture components, the network inside a position and the sizes of the DenseNets are not in them and are ours, as are
+tiny and small: smaller networks, chosen for minutes and for an hour on two cores.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import tyro
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known
-from unordinal.recipes.recipe import QUICK_ADAMW, Plan, Recipe, Task, minutes, toy_train
+from unordinal.recipes.recipe import MAP_OPTIM, MAP_TRAIN, MINUTES, QUICK_ADAMW, Plan, Recipe, Task, toy_train
 from unordinal.recipes.settings import LSTM, CouplingLayers, DenseNet, Density, Inverse, Levels, MapInverse, Mixture
 from unordinal.recipes.settings import SequenceInverse as SeqInverse
 
@@ -60,26 +60,20 @@ class ArgmaxFlowSettings(ModelSettings):
         # bits of a sequence start at zero mean and unit scale by themselves
         is_ready = self.used_surjection == "binary" and not isinstance(self.density, Levels)
         front: list[Bijection] = [] if is_ready else [ActNorm(surjection.num_channels)]
-        has_context = self.surjection != "round-uniform"  # which has nothing to learn
-        context = None
-        if has_context and not isinstance(self.density, Levels):
-            context = parts.context_net(self.inverse, spec.num_classes)
         density = parts.built_density(self.density, (*spec.event_shape, surjection.num_channels), front)
-        if has_context and isinstance(self.density, Levels):
-            context = parts.context_net(self.inverse, spec.num_classes)
+        has_context = self.surjection != "round-uniform"  # which has nothing to learn
+        context = parts.context_net(self.inverse, spec.num_classes) if has_context else None
         multiple = parts.side_multiple(self.density)
         return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context, side_multiple=multiple)
 
     def facts(self, model: "CategoricalModel") -> dict[str, Any]:
-        sizes = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+        from unordinal.models.argmax_flow import ArgmaxFlow
+
+        assert isinstance(model, ArgmaxFlow)
         base = 2 if self.used_surjection == "binary" else self.base or model.num_classes
-        inverse = sum(size for name, size in sizes.items() if name != "density")
-        return {
-            "surjection": self.used_surjection,
-            "base": base,
-            "density_parameters": sizes["density"],
-            "inverse_parameters": inverse,
-        }
+        whole, density = (sum(p.numel() for p in part.parameters()) for part in (model, model.density))
+        told = {"surjection": self.used_surjection, "base": base, "reals_per_symbol": model.surjection.num_channels}
+        return {**told, "density_parameters": density, "inverse_parameters": whole - density}
 
 
 def autoregressive(size: Size, task: Task) -> Plan:
@@ -125,16 +119,14 @@ MAP_FLOWS: dict[Size, tuple[Levels, MapInverse]] = {
     "small": (Levels(DenseNet(128, 3), 3, num_flows=8), MapInverse(DenseNet(64, 2), DenseNet(64, 3), num_flows=4)),
     "paper": (Levels(DenseNet(512, 8)), MapInverse(DenseNet(256, 4), DenseNet(64, 4))),
 }
-MAP_WARMUP = round(10 * 2500 / 64)  # ten epochs of appendix B.2, in steps
 
 
 def map_training(size: Size) -> tuple[TrainConfig, OptimConfig]:
     """How flows and the VAE of maps are trained."""
     if size == "paper":
-        optim = OptimConfig(optimizer="adamax", warmup=MAP_WARMUP, decay_per_epoch=0.995, ema=0.0)
-        return TrainConfig(epochs=2000, batch_size=64, lr=1e-3), optim
+        return MAP_TRAIN, MAP_OPTIM
     batch_size, lr = (4, 2e-3) if size == "tiny" else (8, 1e-3)
-    train = TrainConfig(minutes=minutes(size), batch_size=batch_size, lr=lr, accumulate=1)
+    train = TrainConfig(minutes=MINUTES[size], batch_size=batch_size, lr=lr, accumulate=1)
     return train, replace(QUICK_ADAMW, ema=0.98)
 
 

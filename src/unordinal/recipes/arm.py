@@ -1,8 +1,7 @@
 """Autoregressive Transformers over classes: tab:performance_text.
 
-Size paper has the depth and width of the systems' own papers: the 64 layers of Al-Rfou et al. (2019), the 24 of
-Transformer-XL for text8; sequences are those of this paper's comparison, positions rotary and optimisers ours
-(docs/equations.md). tiny and small are ours.
+Size paper has the depth and width of the systems' own papers, the 64 layers of Al-Rfou et al. (2019) and the 24 of
+Transformer-XL for text8; docs/equations.md says where it differs. tiny and small are ours.
 """
 
 from dataclasses import dataclass, replace
@@ -24,8 +23,7 @@ class ArmSettings(ModelSettings):
     net: Transformer  # the network; dropout acts on the embedding and on what every layer adds
     # Train with the auxiliary losses of Al-Rfou et al. (2019): of every layer, and of the class after the next.
     auxiliary: bool = False
-    # Cut a sequence into so many segments, each of which sees those before it as a memory (Transformer-XL); 0 sees the
-    # whole sequence at once
+    # Cut a sequence into so many segments, each with a memory of those before it (Transformer-XL); 0 cuts nothing
     num_segments: int = 0
 
     def build(self, spec: "DataSpec") -> "AutoregressiveModel":
@@ -39,14 +37,11 @@ class ArmSettings(ModelSettings):
         elif self.auxiliary:
             raise ValueError("auxiliary losses are for the Transformer without segments; use one or the other")
         elif not 2 <= self.num_segments <= length:
-            raise ValueError(
-                f"num_segments must be 0 for none, or between 2 and the length of a sequence, {length}; "
-                f"got {self.num_segments}"
-            )
+            raise ValueError(f"`model.num_segments` must be 0, or between 2 and {length}, got {self.num_segments}")
         else:
             segment = -(-length // self.num_segments)  # the last segment sees all others, so no more is remembered
-            memory = length - segment
-            net = SegmentTransformer(spec.num_classes, segment=segment, memory=memory, **vars(self.net))
+            parts = {"segment": segment, "memory": length - segment}
+            net = SegmentTransformer(spec.num_classes, **parts, **vars(self.net))
         return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary)
 
 

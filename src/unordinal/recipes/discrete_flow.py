@@ -8,7 +8,7 @@ import tyro
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known
-from unordinal.recipes.recipe import QUICK_ADAMW, Plan, Recipe, Task, minutes, toy_train
+from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task, toy_train
 from unordinal.recipes.settings import LSTM, SequenceNet, Transformer
 
 if TYPE_CHECKING:
@@ -25,11 +25,9 @@ class DiscreteFlowSettings(ModelSettings):
     flow: Annotated[Literal["ar", "bipartite"], tyro.conf.arg(aliases=("--flow",))] = "ar"
     # Besides shifting classes modulo K, divide them by a predicted number that has an inverse modulo K
     scale: Annotated[bool, tyro.conf.arg(aliases=("--scale",))] = False
-    # Flow layers on top of each other, autoregressive ones forwards and backwards in turn; default 1 (ar), 2
-    # (bipartite)
+    # Layers on top of each other, autoregressive ones forwards and backwards in turn; default 1 (ar) or 2 (bipartite)
     num_flows: int | None = None
-    # Temperature of straight-through gradients: an argmax gets the gradient of a softmax this sharp
-    temperature: float = 0.1
+    temperature: float = 0.1  # of straight-through gradients: an argmax gets the gradient of a softmax this sharp
 
     def build(self, spec: "DataSpec") -> "DiscreteFlow":
         from unordinal.models.discrete_flow import AutoregressiveModulo, BipartiteModulo, DiscreteFlow, ModuloLayer
@@ -38,22 +36,20 @@ class DiscreteFlowSettings(ModelSettings):
         spec.require_sequences()
         check_known("flow", self.flow, ("ar", "bipartite"))
         num_flows = (1 if self.flow == "ar" else 2) if self.num_flows is None else self.num_flows
-        parts.check_positive(num_flows=num_flows)
+        parts.check_positive("model.num_flows", num_flows)
         if num_flows < 2 and self.flow == "bipartite":
             raise ValueError("one bipartite layer moves only every second position; set `model.num_flows` to 2 or more")
-        layers: list[ModuloLayer] = []
+        k = spec.num_classes
         shared: Any = {"has_scale": self.scale, "temperature": self.temperature}
-        for number in range(num_flows):
-            if self.flow == "ar":
-                net = parts.causal_net(self.net, spec.num_classes)
-                is_reversed = number % 2 == 1
-                layers.append(
-                    AutoregressiveModulo(net, self.net.width, spec.num_classes, is_reversed=is_reversed, **shared)
-                )
-            else:
-                make_net = partial(parts.sequence_net, self.net)
-                layers.append(BipartiteModulo(make_net, spec.num_classes, moves_odd=number % 2 == 0, **shared))
-        return DiscreteFlow(layers, num_classes=spec.num_classes, event_shape=spec.event_shape)
+
+        def layer(is_odd: bool) -> ModuloLayer:
+            if self.flow == "bipartite":
+                return BipartiteModulo(partial(parts.sequence_net, self.net), k, moves_odd=not is_odd, **shared)
+            net = parts.causal_net(self.net, k)
+            return AutoregressiveModulo(net, self.net.width, k, is_reversed=is_odd, **shared)
+
+        layers = [layer(number % 2 == 1) for number in range(num_flows)]
+        return DiscreteFlow(layers, num_classes=k, event_shape=spec.event_shape)
 
 
 def discrete_flow(size: Size, task: Task) -> Plan:
@@ -67,13 +63,9 @@ def discrete_flow(size: Size, task: Task) -> Plan:
         return Plan(model, TrainConfig(epochs=40, batch_size=64, lr=1e-3), optim)
     tiny, small = Transformer(128, num_blocks=3, num_heads=4, conv=5), Transformer(384, 6, num_heads=6, conv=5)
     model = DiscreteFlowSettings(tiny if size == "tiny" else small)
-    return Plan(model, TrainConfig(minutes=minutes(size), batch_size=16, lr=1e-3), QUICK_ADAMW)
+    return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=16, lr=1e-3), QUICK_ADAMW)
 
 
-DISCRETE_FLOW = Recipe(
-    "discrete flow: location modulo K, straight-through gradients",
-    DiscreteFlowSettings,
-    discrete_flow,
-    experiments=("text8", "enwik8", "toy"),
-    variants={"autoregressive": {"flow": "ar"}, "bipartite": {"flow": "bipartite"}},
-)
+MODULO = "discrete flow: location modulo K, straight-through gradients"
+VARIANTS = {"autoregressive": {"flow": "ar"}, "bipartite": {"flow": "bipartite"}}
+DISCRETE_FLOW = Recipe(MODULO, DiscreteFlowSettings, discrete_flow, ("text8", "enwik8", "toy"), variants=VARIANTS)

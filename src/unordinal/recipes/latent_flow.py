@@ -1,8 +1,7 @@
 """Latent variables with flows: latent flows and categorical normalizing flows for sequences, the VAE for maps.
 
 Size paper is appendix B.4 for latent flows (Ziegler and Rush 2019), the density of argmax-ar for categorical
-normalizing flows (Lippe and Gavves 2020), appendix B.2 for the VAE, whose latent channels are ours. tiny and small are
-ours.
+normalizing flows (Lippe and Gavves 2020), appendix B.2 for the VAE, whose channels are ours; so are tiny and small.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known
 from unordinal.recipes.argmax_flow import MAP_FLOWS, ArgmaxFlowSettings, autoregressive, map_training
-from unordinal.recipes.recipe import QUICK_ADAMW, Plan, Recipe, Task, minutes
+from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task
 from unordinal.recipes.settings import LSTM, DenseNet, Levels, MapInverse, Mixture
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ class LatentFlowSettings(ModelSettings):
     flow: Literal["af-af", "iaf-scf"] = "af-af"
     latent_channels: int = 50  # latent numbers per position
     num_flows: int = 5  # layers of the prior inside a position, one after another
-    # Hidden units of the network inside a position, per channel (af-af) or per pair of channels (iaf-scf)
-    channel_width: int = 16
+    channel_width: int = 16  # hidden units of the network inside a position, per channel or pair of channels
     kl_flat: float = 2 / 30  # part of the budget during which the KL weighs 1e-5; appendix B.4 has 2 of 30 epochs.
     kl_rise: float = 4 / 30  # part of the budget over which that weight then rises linearly to 1
 
@@ -43,27 +41,19 @@ class LatentFlowSettings(ModelSettings):
 
         spec.require_sequences()
         check_known("flow", self.flow, ("af-af", "iaf-scf"))
-        if self.latent_channels < 2 or self.num_flows < 1:
-            raise ValueError(
-                f"a latent flow needs latent_channels >= 2 and num_flows >= 1, got {self.latent_channels} and "
-                f"{self.num_flows}"
-            )
-        channels, num_classes, width = self.latent_channels, spec.num_classes, self.net.width
+        parts.check_positive("model.num_flows", self.num_flows)
+        if (channels := self.latent_channels) < 2:
+            raise ValueError(f"`model.latent_channels` must be at least 2, got {channels}")
+        num_classes, width, is_inverse = spec.num_classes, self.net.width, self.flow == "iaf-scf"
         lstm = {"width": width, "num_layers": self.net.num_layers}
+        sizes = {"width": width, "num_flows": self.num_flows, "channel_width": self.channel_width}
+        shape, net = (*spec.event_shape, channels), parts.causal_net(self.net, channels)
         return LatentFlow(
-            prior=time_prior(
-                parts.causal_net(self.net, channels),
-                width=width,
-                event_shape=(*spec.event_shape, channels),
-                num_flows=self.num_flows,
-                channel_width=self.channel_width,
-                is_inverse=self.flow == "iaf-scf",
-            ),
+            prior=time_prior(net, event_shape=shape, is_inverse=is_inverse, **sizes),
             context=nn.Sequential(nn.Embedding(num_classes, width), BiLSTM(width, 2 * channels, **lstm)),
             posterior=ConditionalNormal(nn.Identity()),
             decoder=AroundLSTM(channels, num_classes, **lstm),
             num_classes=num_classes,
-            num_channels=channels,
             event_shape=spec.event_shape,
             warmup=KlWarmup(self.kl_flat, self.kl_rise),
         )
@@ -74,8 +64,7 @@ class CategoricalNfSettings(ModelSettings):
     """A categorical normalizing flow, on the density model of the autoregressive argmax flow."""
 
     density: Mixture  # p(v)
-    # Latent numbers per position; default as many as classes have bits, what argmax-ar has
-    latent_channels: int | None = None
+    latent_channels: int | None = None  # latent numbers per position; default as many as classes have bits
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from unordinal.flows.actnorm import ActNorm
@@ -85,15 +74,11 @@ class CategoricalNfSettings(ModelSettings):
 
         spec.require_sequences()
         channels = (spec.num_classes - 1).bit_length() if self.latent_channels is None else self.latent_channels
-        parts.check_positive(latent_channels=channels)
-        context, posterior, decoder = encoding(spec.num_classes, channels)
+        parts.check_positive("model.latent_channels", channels)
         return LatentFlow(
+            **encoding(spec.num_classes, channels),
             prior=parts.built_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
-            context=context,
-            posterior=posterior,
-            decoder=decoder,
             num_classes=spec.num_classes,
-            num_channels=channels,
             event_shape=spec.event_shape,
         )
 
@@ -115,14 +100,13 @@ class VaeSettings(ModelSettings):
         parts.require_shape(spec, self.density)
         channels = self.latent_channels
         if channels < 2:
-            raise ValueError(f"latent_channels must be at least 2, for couplings to have two sides; got {channels}")
+            raise ValueError(f"`model.latent_channels` must be at least 2 for couplings, got {channels}")
         return LatentFlow(
             prior=parts.built_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
             posterior=parts.noise(self.inverse, channels),
             context=parts.context_net(self.inverse, spec.num_classes),
             decoder=parts.map_net(self.decoder, channels, spec.num_classes),
             num_classes=spec.num_classes,
-            num_channels=channels,
             event_shape=spec.event_shape,
             side_multiple=parts.side_multiple(self.density),
         )
@@ -147,11 +131,9 @@ def latent(model: LatentFlowSettings, size: Size) -> Plan:
     if size == "paper":
         optim = OptimConfig(optimizer="adam", clip=5.0, ema=0.0)
         return Plan(model, TrainConfig(epochs=30, batch_size=32, lr=1e-3), optim)
-    if size == "tiny":
-        model = replace(model, net=LSTM(128, 1), latent_channels=8, num_flows=2)
-        return Plan(model, TrainConfig(minutes=2, batch_size=4, lr=8e-3), QUICK_ADAMW)
-    model = replace(model, net=LSTM(256, 1), latent_channels=24, num_flows=4)
-    return Plan(model, TrainConfig(minutes=minutes(size), batch_size=16, lr=2e-3), QUICK_ADAMW)
+    width, channels, num_flows, batch_size, lr = (128, 8, 2, 4, 8e-3) if size == "tiny" else (256, 24, 4, 16, 2e-3)
+    model = replace(model, net=LSTM(width, 1), latent_channels=channels, num_flows=num_flows)
+    return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=batch_size, lr=lr), QUICK_ADAMW)
 
 
 def categorical_nf(size: Size, task: Task) -> Plan:
@@ -170,8 +152,6 @@ TEXTS = ("text8", "enwik8")
 AF_AF = Recipe("latent flow, autoregressive in time and channels", LatentFlowSettings, af_af, TEXTS)
 IAF_SCF = Recipe("latent flow, inverse autoregressive in time, split couplings", LatentFlowSettings, iaf_scf, TEXTS)
 CATEGORICAL_NF = Recipe(
-    "categorical normalizing flow on the density of argmax-ar", CategoricalNfSettings, categorical_nf, TEXTS
+    "categorical normalizing flow of argmax-ar's density", CategoricalNfSettings, categorical_nf, TEXTS
 )
-VAE = Recipe(
-    "VAE with flow prior, flow posterior and categorical decoder", VaeSettings, vae, ("cityscapes",), takes=("maps",)
-)
+VAE = Recipe("VAE with flow prior and flow posterior", VaeSettings, vae, ("cityscapes",), takes=("maps",))

@@ -1,28 +1,31 @@
 """What a recipe is: a model by name, its settings at every size, and the paper's experiments with it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unordinal.config import DataConfig, ModelSettings, OptimConfig, Shape, Size, TrainConfig
 
 Task = Literal["text8", "enwik8", "toy", "cityscapes", "sequences", "maps"]
 """What a plan is made for: a data set of the paper, or data of one's own by their shape."""
-
 EXPERIMENT_DATA: dict[str, DataConfig] = {
     "text8": DataConfig("text8", alphabet="text8", length=256),
     "enwik8": DataConfig("enwik8", alphabet="bytes", length=320),
     "toy": DataConfig("eight-gaussians"),
-    "cityscapes": DataConfig("cityscapes"),
+    "cityscapes": DataConfig("cityscapes", flips=True),
 }
+MAPS = ("cityscapes", "maps")  # tasks whose examples are maps
 
+MINUTES: dict[Size, float] = {"tiny": 2, "small": 60}  # the budgets of sizes that are not the paper's
 # The optimisers of sizes tiny and small: what counts in minutes is how fast a network learns at first.
 QUICK_ADAMW = OptimConfig(
     optimizer="adamw", beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
 )
-QUICK_MUON = OptimConfig(
-    optimizer="muon", matrix_lr=0.012, beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
-)
+QUICK_MUON = replace(QUICK_ADAMW, optimizer="muon", matrix_lr=0.012)
+
+# How the paper trains all its models of maps (appendix B.2): a warm-up of ten epochs of 2500 maps.
+MAP_TRAIN = TrainConfig(epochs=2000, batch_size=64, lr=1e-3)
+MAP_OPTIM = OptimConfig(optimizer="adamax", warmup=round(10 * 2500 / 64), decay_per_epoch=0.995, ema=0.0)
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,6 @@ class Recipe:
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def is_map(task: Task) -> bool:
-    """Whether the examples of a task are maps."""
-    return task in ("cityscapes", "maps")
-
-
-def minutes(size: Size) -> float:
-    """The budget of a size that is not the paper's."""
-    return 2 if size == "tiny" else 60
-
-
 def toy_train(size: Size) -> TrainConfig:
     """The budget on the quantised eight Gaussians of appendix C."""
-    return TrainConfig(minutes=5 if size == "paper" else minutes(size), batch_size=256, lr=4e-3)
+    return TrainConfig(minutes=5 if size == "paper" else MINUTES[size], batch_size=256, lr=4e-3)

@@ -1,7 +1,4 @@
-"""Settings that several recipes share: of networks, of densities p(v), and of inverses q(u | x).
-
-They are plain values; `parts.py` builds what they describe.
-"""
+"""Settings of networks, densities p(v) and inverses q(u | x), as plain values; `parts.py` builds what they describe."""
 
 from dataclasses import dataclass
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.density import Density, StandardLogistic
+from unordinal.flows.start import Start
+from unordinal.numerics import class_counts
 from unordinal.surjections.surjection import Surjection
 from unordinal.surjections.thresholds import gumbel_log_prob, gumbel_threshold, softplus_threshold
 
@@ -42,12 +44,13 @@ class GumbelArgmax(Surjection):
         self.noise = StandardLogistic((num_classes,)) if noise is None else noise
         self.offset = nn.Parameter(torch.zeros(num_classes))
         self.register_buffer("is_started", torch.tensor(False))
+        self.start = Start(self)
 
     @torch.no_grad()
     def begin(self, x: Tensor) -> None:
-        counts = torch.bincount(x.flatten(), minlength=self.num_classes).to(self.offset) + SMOOTHING
+        counts = class_counts(x, self.num_classes).to(self.offset) + SMOOTHING
         self.offset.copy_(torch.log(counts / counts.sum()))
-        self.is_started.fill_(True)
+        self.start.done(self.is_started)
 
     def locations(self, context: Tensor | None) -> Tensor:
         if self.phi is None:
@@ -57,7 +60,7 @@ class GumbelArgmax(Surjection):
         return self.offset + self.phi(context)
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        if self.training and not self.is_started:
+        if self.training and self.start.is_due:
             self.begin(x)
         s, log_q = self.drawn(self.noise, x, context)
         phi = self.locations(context).expand(s.shape)

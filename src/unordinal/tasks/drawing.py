@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 
 BATCH = 32
@@ -35,9 +35,12 @@ def draw(
     **settings: Any,
 ) -> Drawn:
     """Draw `num` samples, `batch_size` at a time; `settings` are those of the model's `sample`."""
+    for name, value in (("num_samples", num), ("batch_size", batch_size)):
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}")
     if with_chain and not model.abilities.chain:
         raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps to show")
-    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    generator = torch.Generator(device_of(model)).manual_seed(seed)
     chain: list[tuple[float, Tensor]] = []
     parts: list[Tensor] = []
     began = time.monotonic()

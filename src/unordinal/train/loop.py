@@ -11,6 +11,7 @@ import torch
 
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data, Split
+from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
 from unordinal.train.average import averaged
 from unordinal.train.budget import Budget, parts_of_batch
@@ -34,7 +35,7 @@ CHECKPOINT_SECONDS = 300.0
 VALIDATION_SEED = 20211207
 
 
-class TrainingDivergedError(RuntimeError):
+class TrainingDivergedError(RunError):
     """The loss or its gradient is no longer a number."""
 
 
@@ -175,7 +176,7 @@ class Loop:
         assert isinstance(model, CategoricalModel)
         config = self.config
         # times are stratified over a batch, so a diffusion wants it whole; others go in the parts they are trained in
-        rows = config.batch_size if model.hooks.draw(1) is not None else config.batch_size // self.num_parts
+        rows = config.batch_size if model.abilities.times else config.batch_size // self.num_parts
         bits = validation_bits(model, self.data.val, config.validate_examples, rows, self.device)
         if not math.isfinite(bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")

@@ -1,0 +1,83 @@
+"""What several commands share: settings named as flags, devices, seeds, output files and units."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import Cli
+
+from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, check_seed, chosen_device, unit_of
+from unordinal.cli.common import peak_memory_megabytes as peak_memory
+from unordinal.data.spec import DataSpec, Vocabulary
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("`lr` must be above 0, got -1", "--lr must be above 0, got -1"),
+        ("`optim.matrix_lr` and `batch_size`", "--optim.matrix-lr and --batch-size"),
+        ("use another `split` or a smaller `map_height`", "use another --data-split or a smaller --height"),
+        ("`num_samples` must be at least 1", "--num must be at least 1"),
+        ("`unordinal data` lists them, `--resume` goes on", "`unordinal data` lists them, `--resume` goes on"),
+        ("num_blocks -2", "num_blocks -2"),
+    ],
+)
+def test_settings_of_the_library_become_flags(message: str, shown: str) -> None:
+    assert as_flags(message) == shown
+
+
+def test_flags_of_other_names_exist(cli: Cli) -> None:
+    said = cli("train", "cityscapes/vae", "--help").out + cli("sample", "--help").out
+    assert all(f"{flag} " in said for flag in FLAGS.values())
+
+
+def test_the_device_and_the_threads_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    try:
+        assert chosen_device(MachineArgs(device="cpu", threads=1)) == torch.device("cpu")
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert chosen_device(MachineArgs()) == torch.device("cpu")
+    with pytest.raises(ValueError, match="no device mps here; available: cpu"):
+        chosen_device(MachineArgs(device="mps"))
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert chosen_device(MachineArgs()) == torch.device("mps")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert chosen_device(MachineArgs()) == torch.device("cuda")
+
+
+def test_seeds_are_those_that_torch_takes() -> None:
+    for seed in (0, 2**63 - 1):
+        check_seed(seed)
+        torch.Generator().manual_seed(seed)
+    for seed in (-1, 2**63):
+        with pytest.raises(ValueError, match="--seed must be between 0 and 9223372036854775807"):
+            check_seed(seed)
+
+
+def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    check_output(None)
+    check_output(tmp_path / "new.txt")
+    assert not (tmp_path / "new.txt").exists()
+    with pytest.raises(ValueError, match=r"to write x\.txt to"):
+        check_output(tmp_path / "nowhere" / "x.txt")
+    with pytest.raises(ValueError, match="is a folder; expected a file"):
+        check_output(tmp_path)
+
+
+def test_units() -> None:
+    assert unit_of(DataSpec("x", 27, (8,), Vocabulary.text8())) == "bits per character"
+    assert unit_of(DataSpec("x", 256, (8,), Vocabulary.bytes())) == "bits per byte"
+    assert unit_of(DataSpec("x", 8, (4, 4))) == "bits per pixel"
+    assert unit_of(DataSpec("x", 91, (2,))) == "bits per dimension"
+
+
+def test_the_peak_of_memory_is_in_megabytes() -> None:
+    held = np.ones(64 << 20, np.uint8)  # 64 MB, every page touched
+    peak = peak_memory()
+    assert peak is not None
+    assert held.nbytes >> 20 <= peak < 1 << 20  # far below a terabyte: the unit is right

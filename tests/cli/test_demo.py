@@ -1,0 +1,19 @@
+"""`unordinal demo`, end to end."""
+
+from pathlib import Path
+
+from conftest import Cli
+
+from unordinal.cli.train import free_name
+
+
+def test_demo_end_to_end(cli: Cli) -> None:
+    result = cli("demo", "--minutes", "0.05", "--json")
+    assert result.code == 0, result.err
+    values = result.json
+    assert set(values["baselines"]) >= {"order-0 counts", "order-3 counts", "xz -9e"}
+    assert Path("runs/demo/plots/loss.png").exists()
+    page = Path("runs/demo/report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert "http" not in page.replace("<!doctype html>", "")
+    assert free_name(Path("runs/demo")) == Path("runs/demo-2")

@@ -1,0 +1,88 @@
+"""Samples and chains as files, by the endings of their names."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from conftest import Cli, small_flags
+from PIL import Image
+
+import unordinal
+from unordinal.cli.writing import one_line, write_samples
+from unordinal.data.spec import REPLACEMENT
+
+
+def test_files_are_written_through_links_and_to_pipes(cli: Cli, trained: Path) -> None:
+    Path("real.txt").write_text("old")
+    Path("link.txt").symlink_to("real.txt")
+    assert cli("sample", trained, "--num", 1, "--steps", 2, "--out", "link.txt").code == 0
+    assert Path("link.txt").is_symlink()
+    assert len(Path("real.txt").read_text()) == 33
+    assert cli("sample", trained, "--num", 1, "--steps", 2, "--out", "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_sample_writes_files(cli: Cli, trained: Path) -> None:
+    common = ("sample", trained, "--num", 3, "--steps", 5)
+    for name in ("x.txt", "x.npy", "x.json"):
+        assert cli(*common, "--out", name).code == 0
+    texts = Path("x.txt").read_text().splitlines()
+    classes = np.load("x.npy")
+    assert [unordinal.Vocabulary.text8().decode(row) for row in classes] == texts
+    assert json.loads(Path("x.json").read_text()) == classes.tolist()
+    for name in ("c.txt", "c.json", "c.png"):
+        assert cli(*common, "--chain", name).code == 0
+    lines = [line.split("\t") for line in Path("c.txt").read_text().splitlines()]
+    assert [int(t) for t, _ in lines] == [20, 16, 12, 8, 4, 0]
+    assert lines[-1][1] == texts[0]
+    assert json.loads(Path("c.json").read_text())[-1]["shown"] == texts[0]
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_invalid_byte_is_kept_in_files(cli: Cli, book: Path) -> None:
+    flags = small_flags("enwik8/uniform-dequant-coupling")
+    words = ("train", "enwik8/uniform-dequant-coupling", "--data", f"text:{book}", *flags, "--steps", 1)
+    assert cli(*words, "--out", "run").code == 0
+    sampled = cli("sample", "run", "--num", 2, "--out", "x.npy", "--json").json
+    x = np.load("x.npy")
+    assert int((x == 256).sum()) == sampled["invalid_codes"] > 0
+    assert all(REPLACEMENT in text for text in sampled["samples"])
+
+
+def size_of(name: str) -> tuple[int, int]:
+    with Image.open(name) as image:
+        return image.size
+
+
+def test_chains_are_animated(cli: Cli, trained_maps: dict[str, Path]) -> None:
+    run = trained_maps["multinomial"]
+    result = cli("sample", run, "--num", 1, "--steps", 5, "--chain", "way.gif", "--out", "x.npy")
+    assert result.code == 0, result.err
+    with Image.open("way.gif") as image:
+        assert getattr(image, "n_frames", 1) == 6
+    result = cli("sample", run, "--num", 1, "--steps", 5, "--chain", "way.png", "--out", "x.npy")
+    assert result.code == 0, result.err
+    assert size_of("way.png")[0] > 100
+    assert np.load("x.npy").shape == (1, 8, 16)
+
+
+def test_endings_in_capitals_are_endings(cli: Cli, trained_maps: dict[str, Path]) -> None:
+    result = cli("sample", trained_maps["multinomial"], "--num", 1, "--steps", 2, "--chain", "W.GIF", "--out", "X.NPY")
+    assert result.code == 0, result.err
+    assert Path("W.GIF").read_bytes()[:3] == b"GIF"
+    assert np.load("X.NPY").shape == (1, 8, 16)
+
+
+def test_samples_of_several_lines_are_set_apart(tmp_path: Path) -> None:
+    x = torch.tensor([[0, 1], [1, 0]])
+    write_samples(tmp_path / "x.txt", x, ["a\nb", "c"])
+    assert (tmp_path / "x.txt").read_text() == "a\nb\n-----\nc\n"
+    write_samples(tmp_path / "y.txt", x, ["ab", "c"])
+    assert (tmp_path / "y.txt").read_text() == "ab\nc\n"
+
+
+def test_a_line_of_a_chain_is_one_line_and_can_be_read_back() -> None:
+    text = "a\\n\nb\r\\"
+    assert len(one_line(text).splitlines()) == 1
+    assert one_line(text).encode().decode("unicode_escape") == text

@@ -1,0 +1,201 @@
+"""Every recipe: built, trained and drawn from the same way, with no wait inside its loss; and a family from outside."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import Cli, refused
+from torch import Tensor, nn
+
+from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig, paths_of, with_settings
+from unordinal.data.spec import DataSpec
+from unordinal.model import CategoricalModel, ExactModel, sample_shape
+from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, shape_wanted
+from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
+
+SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
+EVERY = [(name, shape) for name, recipe in RECIPES.items() for shape in recipe.takes]
+# Losses that look at their values, and why.
+LOOKING = {"latent-iaf-scf": "its prior is inverted by whole passes until nothing moves, which must be seen"}
+
+
+def built(name: str, shape: Any, *, dropout: float = 0.0) -> CategoricalModel:
+    """The recipe's model at size tiny, with dropout wherever it has any."""
+    config = configured(name, "tiny", shape)
+    paths = [path for path in paths_of(config.model) if path.endswith("dropout")]
+    return with_settings(config, dict.fromkeys(paths, dropout)).model.build(SPECS[shape])
+
+
+def test_settings_need_no_torch() -> None:
+    code = "import sys, unordinal.recipes as r; r.configured('cityscapes/vae'); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_a_loss_and_its_gradient_never_look_at_their_values(name: str, shape: str) -> None:
+    """On the meta device a tensor has no values: what waits for one, or makes one on another device, fails."""
+    with torch.device("meta"):
+        model = built(name, shape)
+    x = torch.zeros((4, *SPECS[shape].event_shape), dtype=torch.long, device="meta")
+    if name in LOOKING:
+        with pytest.raises((NotImplementedError, RuntimeError)):  # it may leave the list when this passes
+            model.eval().training_loss(x).mean().backward()
+        return
+    for _ in range(2):  # the second step starts nothing from data any more
+        loss = model.train().training_loss(x)
+        assert loss.shape == (4,)
+        loss.mean().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_scores_and_samples_do_not_depend_on_the_mode(name: str, shape: str) -> None:
+    torch.manual_seed(0)
+    model = built(name, shape, dropout=0.5)
+    generator = torch.Generator()
+    x = torch.randint(5, (2, *SPECS[shape].event_shape), generator=generator.manual_seed(0))
+    model.hooks.initialise(x)
+    for parameter in model.parameters():
+        parameter.data += 0.05 * torch.randn(parameter.shape)
+    settings: dict[str, Any] = {"steps": 2} if model.abilities.chain else {}
+    found = []
+    for mode in (True, False):
+        model.train(mode)
+        torch.manual_seed(1)
+        with torch.no_grad():
+            scores = [model.elbo(x), *([] if model.abilities.times else [model.log_weight(x)])]
+        drawn = model.sample(2, generator=generator.manual_seed(2), **settings)
+        if model.abilities.reconstructs:
+            drawn = torch.cat([drawn, model.reconstruct(x, generator=generator.manual_seed(3))])
+        found.append((torch.stack(scores), drawn))
+        assert model.training == mode
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=0)
+    assert torch.equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_what_a_model_lacks_is_refused_by_name(name: str, shape: str) -> None:
+    model = built(name, shape)
+    with pytest.raises(ValueError, match="has no setting colour"):
+        model.sample(1, colour="red")
+    can = model.abilities
+    for setting, is_able in (("steps", can.chain), ("temperature", can.temperature), ("prompt", can.prompt)):
+        if not is_able:
+            given: dict[str, Any] = {setting: 1}
+            with pytest.raises(ValueError, match=f"has no setting {setting}"):
+                model.sample(1, **given)
+    if not can.times:
+        with pytest.raises(ValueError, match="no mean over times"):
+            model.elbo_at(torch.zeros((1, *model.event_shape), dtype=torch.long), torch.zeros(1))
+    if not can.in_order:
+        with pytest.raises(ValueError, match="memory"):
+            model.log_prob_in_order(torch.zeros((1, *model.event_shape), dtype=torch.long))
+
+
+@pytest.mark.parametrize("name", sorted(experiments()))
+def test_smaller_sizes_keep_the_model_they_bound(name: str) -> None:
+    paper = configured(name, "paper")
+    kept = ("num_steps", "schedule", "flow", "surjection", "base")
+    for size in ("tiny", "small"):
+        config = configured(name, size)
+        assert (config.preset, config.size, config.data) == (name, size, paper.data)
+        assert config.train.minutes == {"tiny": 2, "small": 60}[size]
+        for part in kept:
+            assert getattr(config.model, part, None) == getattr(paper.model, part, None)
+        widths = [path for path, _ in paths_of(config.model).items() if path.endswith("net.width")]
+        for path in widths:
+            assert paths_of(config.model)[path] < paths_of(paper.model)[path]
+
+
+def test_names_and_shapes() -> None:
+    assert experiments()["toy/eight-gaussians"] == ("argmax-ar", "toy")
+    assert {task for _, task in experiments().values()} == set(EXPERIMENT_DATA)
+    assert len(experiments()) == 35
+    assert shape_wanted("cityscapes/vae") == "maps"
+    assert shape_wanted("text8/arm") == "sequences"
+    assert shape_wanted("arm") is None
+    assert [configured("multinomial", "tiny", s).model.net.__class__.__name__ for s in ("sequences", "maps")] == [  # type: ignore[attr-defined]
+        "DiffusionTransformer",
+        "UNet",
+    ]
+    for call, message in (
+        (lambda: configured("text8/amr"), "unknown preset 'text8/amr'; did you mean text8/arm?"),
+        (lambda: configured("arm", "big"), "unknown size 'big'; expected tiny, small, paper"),
+        (lambda: configured("arm", "tiny", "maps"), "arm is a model of sequences, but the data are maps"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+# --- a family from outside the package: its class, its settings and one line -----------------------------------------
+
+
+class Histogram(ExactModel):
+    """Independent positions with learned class probabilities."""
+
+    def __init__(self, num_classes: int, event_shape: tuple[int, ...], spread: float):
+        super().__init__(num_classes, event_shape)
+        self.logits = nn.Parameter(spread * torch.randn(*event_shape, num_classes))
+
+    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+        log_p = torch.log_softmax(self.logits, -1).expand(*x.shape, -1)
+        return sum_except_batch(log_p.gather(-1, x.unsqueeze(-1)))
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+        return -self.unchecked_log_prob(x)
+
+    def sample(
+        self,
+        num_samples: int,
+        *,
+        generator: torch.Generator | None = None,
+        event_shape: tuple[int, ...] | None = None,
+        **settings: Any,
+    ) -> Tensor:
+        sample_shape(self, num_samples, event_shape, settings)
+        return draw_categorical(self.logits.detach().expand(num_samples, *self.logits.shape), generator)
+
+
+@dataclass(frozen=True)
+class HistogramSettings(ModelSettings):
+    """Independent positions."""
+
+    spread: float = 0.1  # of the first logits
+
+    def build(self, spec: DataSpec) -> CategoricalModel:
+        return Histogram(spec.num_classes, spec.event_shape, self.spread)
+
+
+def plan(size: Size, task: Task) -> Plan:
+    return Plan(HistogramSettings(), TrainConfig(steps=4, batch_size=8, lr=0.1), OptimConfig())
+
+
+def test_a_family_from_outside_is_trained_resumed_scored_and_sampled(
+    cli: Cli, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPES, "histogram", Recipe("independent positions", HistogramSettings, plan, ("text8",)))
+    own = ["--data", f"text:{book}", "--alphabet", "text8", "--length", "16", "--size", "tiny"]
+    words = ["train", "histogram", *own, "--model.spread", "0.2", "--out", "run", "--json"]
+    first = cli(*words)
+    assert first.code == 0, first.err
+    assert first.json["steps"] == 4
+    longer = cli(*words, "--steps", 200, "--resume")
+    assert longer.json["steps"] == 200
+    scored = cli("evaluate", "run", "--json")
+    assert scored.json["kind"] == "exact"
+    assert scored.json["bits_per_dim"] < 4.5  # log2(27) is 4.75, and the letters of the book are not alike
+    sampled = cli("sample", "run", "--num", 3, "--json")
+    assert [len(text) for text in sampled.json["samples"]] == [16] * 3
+    assert "text8/histogram" in cli("presets", "--json").json["presets"]
+    assert cli("train", "text8/histogram", *own, "--out", "other").code == 0
+    refused(cli("sample", "run", "--steps", 3), "--steps is for models that have reverse steps")
+    refused(cli(*words, "--model.sprad", 1), "--model.spread")
+
+
+def test_sizes_are_those_of_the_configuration() -> None:
+    assert SIZES == ("tiny", "small", "paper")

@@ -1,0 +1,222 @@
+"""Training, loading and scoring from Python: `fit`, `load` and `score`."""
+
+import math
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unordinal
+from unordinal.api import given_shape
+from unordinal.data import Data, data_from_array
+from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.uniform import UniformNoise
+from unordinal.model import ExactModel
+from unordinal.models.diffusion import Diffusion
+from unordinal.nets.transformer import TimeTransformer
+from unordinal.numerics import draw_categorical
+from unordinal.train.checkpoint import latest_checkpoint
+from unordinal.train.log import SilentReporter
+
+
+def pairs(num: int = 400) -> np.ndarray:
+    """Sequences whose second half repeats the first."""
+    x = np.random.default_rng(0).integers(0, 3, (num, 4))
+    return np.concatenate([x, x], axis=1)
+
+
+def small_model(data: Data, seed: int = 0) -> Diffusion:
+    torch.manual_seed(seed)
+    net = TimeTransformer(data.spec.num_classes, width=32, num_blocks=1, global_heads=2)
+    return Diffusion(net, noise=UniformNoise(3, cosine_schedule(20)), event_shape=(8,), times="stratified")
+
+
+def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Path) -> None:
+    class Interrupter(SilentReporter):
+        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
+            if metrics["step"] == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        unordinal.fit(
+            small_model(data_from_array(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter()
+        )
+    checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert checkpoint is not None
+    assert checkpoint.name == "step-00000003"
+
+
+def test_an_interrupted_fit_goes_on_to_the_very_weights_of_one_that_was_not(tmp_path: Path) -> None:
+    class Interrupter(SilentReporter):
+        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
+            if metrics["step"] == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    data = data_from_array(pairs())
+    whole = unordinal.fit(small_model(data), data, out=tmp_path / "whole", steps=9)
+    with pytest.raises(KeyboardInterrupt):
+        unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9, reporter=Interrupter())
+    with pytest.raises(ValueError, match="already holds a run; add `resume`"):
+        unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9)
+    run = unordinal.fit(small_model(data, seed=1), data, out=tmp_path / "run", steps=9, resume=True)
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, run.model.state_dict()[name]), name
+
+
+def test_a_model_of_ones_own_trains_and_loads(tmp_path: Path) -> None:
+    data = data_from_array(pairs())
+    run = unordinal.fit(small_model(data), pairs(), out=tmp_path / "run", steps=20, optimizer="adamw", lr=1e-3)
+    again = unordinal.load(tmp_path / "run", model=small_model(data, seed=1))
+    x = torch.from_numpy(pairs(8))
+    torch.manual_seed(0)
+    first = run.model.elbo(x)
+    assert unordinal.score(run).num_examples == 20  # its own test split
+    assert unordinal.score(run, pairs(30) % 2).num_examples == 30  # an array is scored whole, in the run's classes
+    torch.manual_seed(0)
+    torch.testing.assert_close(again.model.elbo(x), first)
+    with pytest.raises(ValueError, match="made in Python; pass it"):
+        unordinal.load(tmp_path / "run")
+
+
+def test_fit_leaves_the_callers_random_numbers_alone(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    unordinal.fit("text8/multinomial", pairs(), out=tmp_path / "run", steps=2, width=16, num_blocks=1, global_heads=1)
+    assert torch.equal(before, torch.get_rng_state())
+    with pytest.raises(ValueError, match="unknown setting 'stps'"):
+        unordinal.fit("text8/multinomial", pairs(), out=tmp_path / "other", stps=2)
+
+
+class Histogram(ExactModel):
+    """Independent positions with learned class probabilities."""
+
+    def __init__(self, length: int = 8) -> None:
+        super().__init__(3, (length,))
+        self.logits = nn.Parameter(torch.zeros(length, 3))
+
+    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+        log_p = torch.log_softmax(self.logits, -1).expand(len(x), -1, -1)
+        return log_p.gather(-1, x.unsqueeze(-1)).sum((1, 2))
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+        return -self.unchecked_log_prob(x)
+
+    def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
+        return draw_categorical(self.logits.expand(num_samples, -1, 3), generator)
+
+
+def skewed(num: int = 600) -> np.ndarray:
+    return np.random.default_rng(0).choice(3, (num, 8), p=[0.7, 0.2, 0.1])
+
+
+def test_what_is_fitted_is_the_histogram_of_the_data_and_scores_are_its_cross_entropy(tmp_path: Path) -> None:
+    """The maximum of the likelihood is known: the frequency of each class at each position."""
+    x = skewed()
+    parts = {"train": x[:400], "val": x[400:500], "test": x[500:]}
+    run = unordinal.fit(
+        Histogram(),
+        parts,
+        out=tmp_path / "run",
+        steps=400,
+        batch_size=256,
+        lr=0.05,
+        decay_to_zero=True,
+        validate_every=400,
+    )
+    assert isinstance(run.model, Histogram)
+    p = torch.softmax(run.model.logits.detach().double(), -1).numpy()
+    frequency = np.stack([(parts["train"] == k).mean(axis=0) for k in range(3)], axis=1)
+    assert abs(p - frequency).max() < 0.02
+    score = unordinal.score(run)
+    bits = -np.log2(p[np.arange(8), parts["test"]])
+    assert score.bits_per_dim == pytest.approx(bits.mean(), rel=1e-5)
+    assert score.standard_error == pytest.approx(bits.mean(axis=1).std(ddof=1) / math.sqrt(100), rel=1e-4)
+    assert (score.kind, score.split, score.num_examples) == ("exact", "test", 100)
+    assert unordinal.score(run, split="val").num_examples == 100
+    assert unordinal.score(run, data_from_array(parts), split="train").num_examples == 400
+    np.testing.assert_allclose(unordinal.score(run, parts["test"]).per_example, score.per_example, rtol=1e-6)
+
+
+def test_a_loaded_run_finds_its_data_again_and_refuses_others(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, skewed())
+    fitted = unordinal.fit(Histogram(), f"array:{path}", out=tmp_path / "run", steps=2)
+    expected = unordinal.score(fitted)
+    loaded = unordinal.load(tmp_path / "run", model=Histogram())
+    assert loaded.data is None
+    assert unordinal.score(loaded).per_example == expected.per_example
+    assert unordinal.score(loaded, f"array:{path}").per_example == expected.per_example
+    np.save(tmp_path / "four.npy", skewed() + 1)
+    for other, message in (
+        (f"array:{tmp_path / 'four.npy'}", "has class 3, but num_classes is 3"),
+        (np.full((5, 8), 7), "has class 7, but num_classes is 3"),
+        (np.zeros((5, 2, 4), int), r"another data set.*examples of shape \(2, 4\), not 3 and \(8,\)"),
+        ("eight-gaussians", "has 91 classes"),
+        ("streets", "takes sequences, but streets gives maps"),
+        ("strets", "did you mean streets"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            unordinal.score(loaded, other)
+    with pytest.raises(ValueError, match="unknown split 'tset'"):
+        unordinal.score(loaded, split="tset")
+    np.save(path, 2 - skewed())
+    with pytest.raises(ValueError, match=r"has changed since .*run was trained on it; give it with `data`"):
+        unordinal.score(loaded)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"no file .*; or give the data to score with `data`"):
+        unordinal.score(loaded)
+
+
+def test_an_array_from_python_must_be_given_again(tmp_path: Path) -> None:
+    unordinal.fit(Histogram(), skewed(), out=tmp_path / "run", steps=2)
+    loaded = unordinal.load(tmp_path / "run", model=Histogram())
+    with pytest.raises(ValueError, match="was trained on an array from Python; give the data to score"):
+        unordinal.score(loaded)
+    assert unordinal.score(loaded, skewed(30)).num_examples == 30
+
+
+def test_models_and_experiments_are_found_by_name_and_data_must_have_their_shape(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"steps": 2, "net.width": 8, "num_blocks": 1, "num_heads": 1}
+    run = unordinal.fit("arm", torch.from_numpy(skewed()), out=tmp_path / "run", **small)
+    assert (run.config.preset, run.config.recipe, run.config.size) == ("arm", "arm", "tiny")
+    again = unordinal.load(tmp_path / "run")
+    x = torch.from_numpy(skewed(8))
+    assert torch.equal(again.model.elbo(x), run.model.elbo(x))
+    maps = np.random.default_rng(0).integers(0, 3, (40, 4, 4))
+    for name, data, message in (
+        ("arm", maps, "arm is a model of sequences, but the data are maps"),
+        ("arm", "streets", "arm is a model of sequences, but the data are maps"),
+        ("text8/arm", "streets", "text8/arm takes sequences, but streets gives maps"),
+        ("cityscapes/multinomial", "docs", "cityscapes/multinomial takes maps, but docs gives sequences"),
+        ("argmax-softplus", skewed(), "argmax-softplus is a model of maps, but the data are sequences"),
+        ("amr", skewed(), "unknown preset 'amr'; did you mean arm"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            unordinal.fit(name, data, out=tmp_path / "other")
+    with pytest.raises(ValueError, match="unknown size 'large'"):
+        unordinal.fit("arm", skewed(), out=tmp_path / "other", size="large")
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_shape_of_data_is_known_before_they_are_loaded(tmp_path: Path) -> None:
+    rows, maps = np.zeros((4, 6), int), np.zeros((4, 6, 2), int)
+    np.save(tmp_path / "maps.npy", maps)
+    np.savez(tmp_path / "rows.npz", train=rows, val=rows, test=rows)
+    given: list[tuple[Any, str]] = [
+        (rows, "sequences"),
+        (rows[0], "sequences"),
+        (maps, "maps"),
+        (torch.from_numpy(maps), "maps"),
+        ({"train": maps, "val": maps, "test": maps}, "maps"),
+        (data_from_array(maps + np.arange(2)), "maps"),
+        (f"array:{tmp_path / 'maps.npy'}", "maps"),
+        (f"array:{tmp_path / 'rows.npz'}", "sequences"),
+        ("streets", "maps"),
+        ("docs", "sequences"),
+    ]
+    for data, shape in given:
+        assert given_shape(data) == shape

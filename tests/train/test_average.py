@@ -1,0 +1,56 @@
+"""The moving average of weights, and runs that keep none."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from unordinal.config import OptimConfig, TrainConfig
+from unordinal.data import data_from_array
+from unordinal.recipes.diffusion import MultinomialSettings
+from unordinal.recipes.settings import DiffusionTransformer
+from unordinal.train.average import averaged
+from unordinal.train.loop import Loop
+from unordinal.train.run import RunFolder
+
+
+def loop_of(tmp_path: Path, optim: OptimConfig) -> Loop:
+    x = np.random.default_rng(0).integers(0, 3, (400, 4))
+    data = data_from_array(np.concatenate([x, x], axis=1))
+    torch.manual_seed(0)
+    model = MultinomialSettings(DiffusionTransformer(32, 1, global_heads=2, local_heads=0), 20).build(data.spec)
+    config = TrainConfig(steps=300, batch_size=32, lr=3e-3)
+    return Loop(model, data, config, optim, RunFolder(tmp_path), torch.device("cpu"))
+
+
+def test_averaged_weights_follow_the_recursion(tmp_path: Path) -> None:
+    loop = loop_of(tmp_path, OptimConfig(ema=0.9))
+    name = "net.out.weight"
+    expected: Tensor | None = None
+    for step in range(120):
+        loop.train_step()
+        now = loop.model.state_dict()[name].double()
+        decay = min(0.9, (1 + step) / (10 + step))
+        expected = now if expected is None else decay * expected + (1 - decay) * now
+    assert expected is not None
+    torch.testing.assert_close(loop.ema.module.state_dict()[name].double(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_no_average_is_no_copy(tmp_path: Path) -> None:
+    loop = loop_of(tmp_path, replace(OptimConfig(), ema=0.0))
+    assert loop.ema.module is loop.model
+    loop.train_step()
+    assert loop.validate() > 0
+
+
+def test_averaged_weights_are_refused_where_none_are_kept(tmp_path: Path) -> None:
+    loop = loop_of(tmp_path, OptimConfig(ema=0.9))
+    state = averaged(loop.model, 0.9).state_dict()
+    plain = averaged(loop.model, 0.0)
+    assert plain.state_dict() == {}
+    plain.load_state_dict({})
+    with pytest.raises(ValueError, match=r"holds averaged weights, but this run keeps no average \(optim.ema is 0\)"):
+        plain.load_state_dict(state)

@@ -1,0 +1,54 @@
+"""Budgets in steps, minutes and epochs, and the parts that batches are cut into."""
+
+import math
+
+import pytest
+
+from unordinal.config import TrainConfig
+from unordinal.train.budget import CPU_PART, Budget, parts_of_batch
+
+
+def test_budgets() -> None:
+    assert Budget.of(TrainConfig(epochs=2), 50.5).steps == 101
+    assert Budget.of(TrainConfig(epochs=2, steps=7), 50).steps == 7
+    timed = Budget.of(TrainConfig(minutes=2), 50)
+    assert (timed.steps, timed.seconds) == (None, 120)
+    assert timed.fraction(10**6, 30) == pytest.approx(0.25)
+    assert timed.fraction(0, 110, reserved=10) == 1
+    assert timed.wants_validation(1, 24, validated_at=12)
+    assert not timed.wants_validation(1, 23.9, validated_at=12)
+    for config, message in (
+        (TrainConfig(steps=0), "`steps` must be at least 1, got 0"),
+        (TrainConfig(minutes=-1), "`minutes` must be above 0, got -1"),
+        (TrainConfig(minutes=math.nan), "`minutes` must be above 0"),
+        (TrainConfig(steps=1, minutes=1), "not both"),
+        (TrainConfig(), "no budget"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Budget.of(config, 10)
+
+
+def test_validations_are_a_tenth_of_the_budget_but_at_most_a_thousand_steps_apart() -> None:
+    for steps, every in ((95, 10), (5, 1), (50_000, 1000)):
+        assert Budget.of(TrainConfig(steps=steps), 10).validate_every == every
+    assert Budget.of(TrainConfig(steps=95, validate_every=7), 10).validate_every == 7
+    budget = Budget.of(TrainConfig(steps=95), 10)
+    assert [step for step in range(1, 96) if budget.wants_validation(step, 0.0, 0.0)] == list(range(10, 96, 10))
+
+
+def test_a_budget_is_spent_when_nothing_is_left_but_a_validation() -> None:
+    steps, timed = Budget.of(TrainConfig(steps=10), 1), Budget.of(TrainConfig(minutes=1), 1)
+    assert [steps.is_spent(step, 0.0, 1e9) for step in (9, 10, 11)] == [False, True, True]
+    assert not timed.is_spent(1, 56.9, 1.0)
+    assert timed.is_spent(1, 57.0, 1.0)
+
+
+def test_batches_are_cut_for_the_cache_of_a_cpu_and_left_whole_on_a_gpu() -> None:
+    """The fewest parts that divide the batch and hold no more than `CPU_PART` symbols, by trying all of them."""
+    for batch_size in (1, 7, 12, 32, 64):
+        for size in (2, 256, 1000, 5000):
+            config = TrainConfig(batch_size=batch_size)
+            fitting = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size / n * size <= CPU_PART]
+            assert parts_of_batch(config, size, "cpu") == (fitting[0] if fitting else batch_size)
+            assert parts_of_batch(config, size, "cuda") == 1
+    assert parts_of_batch(TrainConfig(batch_size=8, accumulate=4), 2, "cpu") == 4
