@@ -124,9 +124,10 @@ class UniformNoise(NoiseProcess):
         """L_t = KL(q(x_{t-1} | x_t, x_0) || p(x_{t-1} | x_t)), and -log p(x_0 | x_1) at t = 1: (B,) nats.
 
         `logits` (B, *D, K) are those of r. Writing w_k for the true posterior and p_k for the model's, the KL is
-        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so none cancels
-        another and only rounding is left (a perfect prediction may score a few 1e-7 below 0 in float32). w_k takes one value for k = x, one for k = z and one for all others, and d_k of those others differ only
-        by log1p(alpha_s r_k / m) with m = noise_s / K, whose sum over k is the one reduction over K.
+        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so none cancels another and only
+        rounding is left (in float32 a perfect prediction may score a few 1e-7 below 0). w_k takes one value for k = x,
+        one for k = z and one for all others, and d_k of those others differ only by log1p(alpha_s r_k / m) with
+        m = noise_s / K, whose sum over k is the one reduction over K.
         """
         k = self.num_classes
         c = self.coefficients(t, t - 1, logits[..., 0])
