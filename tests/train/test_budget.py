@@ -4,8 +4,12 @@ import math
 
 import pytest
 
-from unordinal.config import TrainConfig
-from unordinal.train.budget import CPU_PART, Budget, parts_of_batch
+from unordinal.config import ModelSettings, TrainConfig
+from unordinal.data.spec import DataSpec
+from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
+from unordinal.recipes.arm import ArmSettings
+from unordinal.recipes.settings import LSTM, Mixture, SequenceInverse, Transformer
+from unordinal.train.budget import CPU_PART, LSTM_PART, Budget, parts_of_batch
 
 
 def test_budgets() -> None:
@@ -43,12 +47,21 @@ def test_a_budget_is_spent_when_nothing_is_left_but_a_validation() -> None:
     assert timed.is_spent(1, 57.0, 1.0)
 
 
-def test_batches_are_cut_for_the_cache_of_a_cpu_and_left_whole_on_a_gpu() -> None:
-    """The fewest parts that divide the batch and hold no more than `CPU_PART` symbols, by trying all of them."""
-    for batch_size in (1, 7, 12, 32, 64):
-        for size in (2, 256, 1000, 5000):
+NETWORKS: dict[str, tuple[ModelSettings, int]] = {
+    "transformer": (ArmSettings(Transformer(4, 1, num_heads=1)), CPU_PART),
+    "lstm": (ArgmaxFlowSettings(Mixture(LSTM(4, 1), 2, 4), SequenceInverse(4)), LSTM_PART),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_batches_are_cut_to_suit_the_network_on_a_cpu_and_left_whole_on_a_gpu(network: str) -> None:
+    """The fewest parts that divide the batch and hold no more than so many symbols, by trying all of them."""
+    settings, most = NETWORKS[network]
+    for size in (2, 256, 1000, 5000):
+        model = settings.build(DataSpec("tiny", 3, (size,)))
+        for batch_size in (1, 7, 12, 32, 64):
             config = TrainConfig(batch_size=batch_size)
-            fitting = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size / n * size <= CPU_PART]
-            assert parts_of_batch(config, size, "cpu") == (fitting[0] if fitting else batch_size)
-            assert parts_of_batch(config, size, "cuda") == 1
-    assert parts_of_batch(TrainConfig(batch_size=8, accumulate=4), 2, "cpu") == 4
+            fitting = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size / n * size <= most]
+            assert parts_of_batch(config, model, "cpu") == (fitting[0] if fitting else batch_size)
+            assert parts_of_batch(config, model, "cuda") == 1
+        assert parts_of_batch(TrainConfig(batch_size=8, accumulate=4), model, "cpu") == 4

@@ -3,11 +3,15 @@
 import math
 from dataclasses import dataclass
 
+from torch import nn
+
 from unordinal.config import TrainConfig
+from unordinal.model import CategoricalModel
 
 VALIDATIONS = 10  # over a budget, unless told otherwise
 MOST_STEPS_BETWEEN_VALIDATIONS = 1000
-CPU_PART = 2048  # symbols
+CPU_PART = 2048  # symbols of a part, on a CPU
+LSTM_PART = 16384  # the same for LSTMs
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Budget:
         return min(1.0, seconds / max(self.seconds - reserved, 1e-9))
 
     def is_spent(self, step: int, seconds: float, validation_seconds: float) -> bool:
-        """Whether a run that ended in order has nothing left to do (its last step leaves a validation's time or so)."""
+        """Whether a finished run has nothing left to do; it may end a validation's time before its budget does."""
         return self.fraction(step, seconds, 3 * validation_seconds) >= 1
 
     def wants_validation(self, step: int, seconds: float, validated_at: float) -> bool:
@@ -56,14 +60,18 @@ class Budget:
         return seconds - validated_at >= self.seconds / VALIDATIONS
 
 
-def parts_of_batch(config: TrainConfig, event_size: int, device_type: str) -> int:
-    """Into how many parts a batch is cut: as asked, or on a CPU so many that a part's activations stay in its cache.
+def parts_of_batch(config: TrainConfig, model: CategoricalModel, device_type: str) -> int:
+    """Into how many parts a batch is cut: as asked, or on a CPU as few as suit the network; a GPU wants it whole.
 
-    There the same step then runs up to 1.8 times as fast and in a fraction of the memory; a GPU wants it whole.
+    Transformers and convolutions run up to 1.8 times as fast, and in a fraction of the memory, where the activations of
+    a part stay in the cache. An LSTM reads all its weights anew for every part, so its batches stay whole while memory
+    allows (docs/results.md has the measurements).
     """
     if config.accumulate is not None:
         return config.accumulate
     if device_type != "cpu":
         return 1
+    is_recurrent = any(isinstance(part, nn.LSTM) for part in model.modules())
+    most, event_size = LSTM_PART if is_recurrent else CPU_PART, model.event_shape.numel()
     divisors = [n for n in range(1, config.batch_size + 1) if config.batch_size % n == 0]
-    return next((n for n in divisors if config.batch_size // n * event_size <= CPU_PART), config.batch_size)
+    return next((n for n in divisors if config.batch_size // n * event_size <= most), config.batch_size)

@@ -85,7 +85,7 @@ class Loop:
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim = config, optim
         self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
-        self.num_parts = parts_of_batch(config, math.prod(model.event_shape), device.type)
+        self.num_parts = parts_of_batch(config, model, device.type)
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
