@@ -237,7 +237,7 @@ class Scorer:
         """The mean of the bound over every one of its times, for every example."""
         num_times = self.model.abilities.num_times
         if num_times is None:
-            raise ValueError("time is continuous in this model: there is no end of times; use stratified ones")
+            raise ValueError("time is continuous in this model, so there is no list of all times; use stratified ones")
         every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
         nats = torch.zeros(self.num, dtype=torch.float64)
         with progress("Scoring", self.num * len(every)) as advance:

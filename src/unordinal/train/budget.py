@@ -11,7 +11,7 @@ from unordinal.model import CategoricalModel
 VALIDATIONS = 10  # over a budget, unless told otherwise
 MOST_STEPS_BETWEEN_VALIDATIONS = 1000
 CPU_PART = 2048  # symbols of a part, on a CPU
-LSTM_PART = 16384  # the same for LSTMs
+LSTM_PART = 8192  # the same for LSTMs
 
 
 @dataclass(frozen=True)
