@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.diffusion.process import NoiseProcess
-from unordinal.evaluate.likelihood import iwbo
+from unordinal.evaluate.scorer import iwbo
 from unordinal.model import CategoricalModel
 
 DRAWS = 20_000  # of the importance weights whose mean stands for P(x)

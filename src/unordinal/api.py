@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, Shape, with_settings
-from unordinal.data import check_kind, data_from_array, load_data, resolved_name, shape_of
+from unordinal.data import check_kind, data_from_array, load_data, parsed_name, resolved_name, shape_of
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.model import CategoricalModel
@@ -75,13 +75,19 @@ def given_shape(data: Any) -> Shape:
     return "maps" if np.ndim(first) == 3 else "sequences"
 
 
-def score(run: Run, data: Any = None, *, split: str = "test", progress: Progress = silent, **settings: Any) -> Score:
+def score(
+    run: Run, data: Any = None, *, split: str | None = None, progress: Progress = silent, **settings: Any
+) -> Score:
     """Bits per dimension of a run on its own data, or on `data`; `settings` are those of `score_split`.
 
-    `data` may be a `Data` or a data set by name, of which `split` is scored, or an array, all of which is.
+    Of its own data, and of a `Data`, a run's test split is scored unless another is asked for. `data` may also be a
+    data set by name or an array: all of it is scored, unless it has a split of its own or one is asked for.
     """
-    loaded = data if isinstance(data, Data) else data_of(run, data, progress)
-    return score_split(run.model, loaded.split(split), split_name=split, progress=progress, **settings)
+    loaded = data if isinstance(data, Data) else data_of(run, data, progress, is_whole=split is None)
+    name = "test" if split is None else split
+    return score_split(
+        run.model, loaded.split(name), split_name=name, unit=run.spec.unit, progress=progress, **settings
+    )
 
 
 def loaded_data(data: Any, config: DataConfig, run: Run | None = None, progress: Progress = silent) -> Data:
@@ -93,28 +99,33 @@ def loaded_data(data: Any, config: DataConfig, run: Run | None = None, progress:
     return data_from_array(data, replace(config, name="array"))
 
 
-def data_of(run: Run, data: Any = None, progress: Progress = silent, *, split: str | None = None) -> Data:
-    """The data a run was trained on, or others in its classes (cut by `split`); refuse what its model cannot score."""
+def data_of(
+    run: Run, data: Any = None, progress: Progress = silent, *, split: str | None = None, is_whole: bool = False
+) -> Data:
+    """The data a run was trained on, or others in its classes; refuse what its model cannot score.
+
+    Others are cut by `split`, or with `is_whole` not at all: everything is in their test split.
+    """
     if data is None:
         return own_data(run, progress)
     config = run.config.data
     by_name = isinstance(data, str)
     name = resolved_name(data) if by_name else "array"
-    if not by_name:
+    dataset = parsed_name(name)[0] if by_name else None
+    if dataset is None or (is_whole and split is None and not dataset.has_split):
         split = WHOLE
     elif split is None and name == config.name:
         split = config.split
     if by_name:
         check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
-    has_own_classes = by_name and not data.startswith(("array:", "maps:"))
-    # where maps are drawn or scaled, they are to have the size of the run's own
-    is_sized = run.spec.is_map and name.partition(":")[0] in ("streets", "cityscapes")
+    height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
     config = replace(
         config,
         split=split,
-        num_classes=None if has_own_classes else run.spec.num_classes,
-        map_height=run.spec.event_shape[0] if is_sized else None,
-        map_width=run.spec.event_shape[1] if is_sized else None,
+        num_classes=None if dataset is not None and dataset.has_classes else run.spec.num_classes,
+        map_height=height,
+        map_width=width,
+        flips=False,  # nothing is trained on them
     )
     loaded = loaded_data(name if by_name else data, config, run, progress)
     check_alike(run, loaded, name)

@@ -59,6 +59,9 @@ class TrainConfig:
     """Steps between validations; default a tenth of the budget, at most 1000."""
     validate_examples: int = 128
     """Examples of the validation split that are scored, always the same."""
+    keep: Literal["best", "last"] = "best"
+    """Which weights a run publishes: those of the best validation, of which the later ones where they cannot be told
+    apart, or simply the last ones."""
     checkpoint_every: int = 1000
     """Steps between checkpoints; one is also written every five minutes and at every validation."""
     seed: int = 0

@@ -48,6 +48,22 @@ def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tenso
     return (probs / race).argmax(dim=-1)
 
 
+def standard_error(values: Tensor, rank: Tensor | None = None) -> float | None:
+    """Of the mean of `values` (N,). With `rank`, values are stratified along it and neighbours share a stratum.
+
+    Stratified values vary with time far more than their mean does; successive differences along the strata leave that
+    part out (and, where the strata differ, err on the large side).
+    """
+    num = len(values)
+    if num < 2:
+        return None
+    if rank is None:
+        return float(values.std() / math.sqrt(num))
+    ordered = values[torch.argsort(rank)]
+    variance = ordered.diff().square().sum() / (2 * (num - 1))
+    return float((variance / num).sqrt())
+
+
 def mixture_logit(v: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor) -> tuple[Tensor, Tensor]:
     """Logit of the CDF of a mixture of logistics at v, and the log of its derivative: two (...).
 

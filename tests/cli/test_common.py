@@ -7,9 +7,8 @@ import pytest
 import torch
 from conftest import Cli
 
-from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, check_seed, chosen_device, unit_of
+from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, check_seed, chosen_device
 from unordinal.cli.common import peak_memory_megabytes as peak_memory
-from unordinal.data.spec import DataSpec, Vocabulary
 
 
 @pytest.mark.parametrize(
@@ -67,13 +66,6 @@ def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         check_output(tmp_path / "nowhere" / "x.txt")
     with pytest.raises(ValueError, match="is a folder; expected a file"):
         check_output(tmp_path)
-
-
-def test_units() -> None:
-    assert unit_of(DataSpec("x", 27, (8,), Vocabulary.text8())) == "bits per character"
-    assert unit_of(DataSpec("x", 256, (8,), Vocabulary.bytes())) == "bits per byte"
-    assert unit_of(DataSpec("x", 8, (4, 4))) == "bits per pixel"
-    assert unit_of(DataSpec("x", 91, (2,))) == "bits per dimension"
 
 
 def test_the_peak_of_memory_is_in_megabytes() -> None:

@@ -85,3 +85,10 @@ def test_shapes_that_a_network_cannot_take_are_refused() -> None:
         rows.require_maps(2)
     with pytest.raises(ValueError, match="multiples of 4; the maps of maps are 6 x 8"):
         maps.require_maps(4)
+
+
+def test_units() -> None:
+    assert DataSpec("x", 27, (8,), Vocabulary.text8()).unit == "bits per character"
+    assert DataSpec("x", 256, (8,), Vocabulary.bytes()).unit == "bits per byte"
+    assert DataSpec("x", 8, (4, 4)).unit == "bits per pixel"
+    assert DataSpec("x", 91, (2,)).unit == "bits per dimension"

@@ -37,7 +37,7 @@ def test_rows_of_a_chain_keep_its_ends_and_are_denser_towards_the_last(num: int)
 def test_chains_probabilities_and_spreads_can_be_opened() -> None:
     assert Image.open(io.BytesIO(chain_png(chain_of(20), TEXT))).format == "PNG"
     pmf, samples = np.full((2, 2), 0.25), torch.tensor([[0, 1], [1, 1], [2, 0]])  # one with a code that means no class
-    for plot in (lambda file: plot_pmf(pmf, SCORE, samples, file), lambda file: plot_spread(SCORE, "bits", file)):
+    for plot in (lambda file: plot_pmf(pmf, SCORE, samples, file), lambda file: plot_spread(SCORE, file)):
         file = io.BytesIO()
         plot(file)
         assert Image.open(file).format == "PNG"

@@ -20,7 +20,7 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.errors import NotANumberError
-from unordinal.evaluate.likelihood import iwbo
+from unordinal.evaluate.scorer import iwbo
 from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
 from unordinal.progress import Watcher, watching

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from unordinal.cli import bench, catalogue, demo, evaluate, sample, train
+from unordinal.cli import bench, catalogue, compare, demo, evaluate, runs, sample, train
 from unordinal.cli.common import as_flags
 from unordinal.errors import RunError
 from unordinal.names import unknown
@@ -19,6 +19,8 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
         evaluate.main,
     ),
     "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
+    "compare": ("two runs on the same examples, with the error of their difference", compare.main),
+    "runs": ("list the runs in a folder: unordinal runs", runs.main),
     "bench": ("measure sampling times: unordinal bench sampling --size small", bench.main),
     "presets": ("list the presets and their sizes", catalogue.presets_main),
     "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from unordinal.cli.common import unit_of
 from unordinal.cli.console import print_json, progress, say
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
@@ -142,7 +141,7 @@ def describe(data: "Data", others: dict[str, float]) -> None:
         print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
     print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
     if others:
-        print(f"\n{unit_of(data.spec).capitalize()} of the test split, fitted on train:")
+        print(f"\n{data.spec.unit.capitalize()} of the test split, fitted on train:")
         for name, bits in others.items():
             print(f"  {name:<38} {bits:.3f}")
     for note in data.notes:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import torch
 
-    from unordinal.data.spec import DataSpec
-
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
@@ -88,8 +86,9 @@ def as_flags(message: str) -> str:
     return SETTING.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), message)
 
 
-def unit_of(spec: "DataSpec") -> str:
-    """What a dimension is called in this data set."""
-    if spec.vocabulary is None:
-        return "bits per pixel" if spec.is_map else "bits per dimension"
-    return "bits per byte" if spec.vocabulary.kind == "bytes" else "bits per character"
+def counted(num: int, what: str) -> str:
+    """
+    >>> counted(1, "sample"), counted(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{num:,} {what}" if num == 1 else f"{num:,} {what}s"

@@ -109,7 +109,8 @@ class TrainingReporter:
 
     def validated(self, metrics: dict[str, Any]) -> None:
         line = f"step {metrics['step']:>7}  {metrics['seconds']:>7.0f} s"
-        line += f"  validation {metrics['val_bits_per_dim']:.4f} {self.unit}"
+        error = f" ± {metrics['val_standard_error']:.4f}" if metrics["val_standard_error"] else ""
+        line += f"  validation {metrics['val_bits_per_dim']:.4f}{error} {self.unit}"
         if self._bar is not None:
             self._bar.console.print(line)
         else:

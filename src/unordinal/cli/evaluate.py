@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, unit_of
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, counted
 from unordinal.cli.console import print_json, progress, say
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ Example: unordinal evaluate runs/cityscapes-vae-tiny --data maps:others.npz --sp
 class EvaluateArgs:
     run: tyro.conf.Positional[Path]
     """Folder that `unordinal train` made."""
-    split: Literal["train", "val", "test", "exact"] = "test"
-    """Which part of the data; exact is every x weighted by its probability, for data whose probabilities are known."""
+    split: Literal["train", "val", "test", "exact"] | None = None
+    """Which part of the data; default test, or all of --data. exact is every x weighted by its probability, for data
+    whose probabilities are known."""
     bound: Literal["elbo", "iwbo"] = "elbo"
     """The evidence lower bound, or the tighter importance-weighted one of --k draws (not for every model)."""
     k: int = 1000
@@ -36,19 +37,20 @@ class EvaluateArgs:
     data: str | None = None
     """Other data than the run's own: texts are encoded with its vocabulary, arrays and maps have its classes."""
     data_split: str | None = None
-    """Split of --data; default the data set's own, or 0.9,0.05,0.05."""
+    """TRAIN,VAL,TEST of --data, with --split; default the data set's own, or 0.9,0.05,0.05."""
     in_order: bool = False
     """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
     repeats: int | None = None
-    """Draws of the bound per example (diffusion: times, or with --times all draws of x_t); default 1, 16 for exact."""
+    """Draws of the bound per example (diffusion: times, or with --times all draws of x_t); default 1, 16 for exact,
+    with --per-example enough to tell examples apart."""
     num_examples: int | None = None
     """Score only the first N examples; default the whole split."""
     batch_size: int = 32
     """Examples per network call."""
     per_example: Path | None = None
-    """Write each example's bits per dimension to this CSV file."""
+    """Write each example's bits per dimension, their error and the text to this CSV file."""
     plot: Path | None = None
     """Write a picture to this PNG file: exact probabilities beside the model's, or how the examples' bits spread."""
     invalid_samples: int = 64
@@ -65,24 +67,23 @@ def main(argv: list[str]) -> int:
         EvaluateArgs, args=argv, prog="unordinal evaluate", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
     from unordinal.api import data_of
-    from unordinal.data.storage import replacing
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
     from unordinal.train.run import load
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))
-    data = data_of(run, args.data, progress, split=args.data_split)
+    data = data_of(run, args.data, progress, split=args.data_split, is_whole=args.split is None)
+    split = args.split or "test"
     for note in data.notes:
         say(f"Note: {note}.")
-    result = scored(run, data, args)
+    result = scored(run, data, args, split)
     values = {**result.to_dict(), "run": str(args.run), "data": data.spec.name, "seed": args.seed}
-    values["unit"] = unit = unit_of(run.spec)
-    print(str(result).replace("bits per dimension", unit))
+    print(result)
     if data.pmf is not None:
         values["entropy_nats"] = entropy(data.pmf)
         print(f"{result.nats_per_example:.4f} nats per example; the exact entropy is {entropy(data.pmf):.4f}")
-    unscored = 0 if args.split == EXACT else data.split(args.split).num_unscored
+    unscored = 0 if split == EXACT else data.split(split).num_unscored
     if unscored and args.num_examples is None:
         say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
     if run.model.abilities.invalid_codes and args.invalid_samples:
@@ -92,11 +93,10 @@ def main(argv: list[str]) -> int:
         values["invalid"] = invalid.to_dict()
         print(invalid)
     if args.per_example:
-        rows = "".join(f"{i},{bits:.6f}\n" for i, bits in enumerate(result.per_example))
-        with replacing(args.per_example) as file:
-            file.write(f"example,bits_per_dim\n{rows}".encode())
+        write_examples(args.per_example, run, data, result)
+        say(f"{counted(result.num_examples, 'example')} written to {args.per_example}")
     if args.plot:
-        write_plot(args.plot, run, data, result, unit, args.seed)
+        write_plot(args.plot, run, data, result, args.seed)
         say(f"Picture written to {args.plot}")
     if args.json:
         print_json(values)
@@ -127,14 +127,34 @@ def check_arguments(args: EvaluateArgs) -> None:
     check_seed(args.seed)
 
 
-def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
+def write_examples(path: Path, run: "Run", data: "Data", result: "Score") -> None:
+    """Each example's bits, their error where it has one, and the example itself where it is text."""
+    import csv
+    import io
+
+    from unordinal.data.storage import replacing
+
+    assert result.per_example is not None
+    errors = result.per_example_error or [None] * result.num_examples
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    shows = run.vocabulary is not None and result.split != "exact"
+    writer.writerow(["example", "bits_per_dim", "standard_error", *(["text"] if shows else [])])
+    for index, (bits, error) in enumerate(zip(result.per_example, errors, strict=True)):
+        shown = [run.spec.show(data.split(result.split)[index])] if shows else []
+        writer.writerow([index, f"{bits:.6f}", "" if error is None else f"{error:.6f}", *shown])
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def scored(run: "Run", data: "Data", args: EvaluateArgs, split: str) -> "Score":
     """The bound that was asked for, on the split that was asked for."""
     from unordinal.api import score
     from unordinal.evaluate.exact import EXACT, score_pmf
 
-    if args.split == EXACT and data.pmf is None:
+    if split == EXACT and data.pmf is None:
         raise ValueError(f"the probabilities of {data.spec.name} are not known; use --split train, val or test")
-    if args.split == EXACT:
+    if split == EXACT:
         assert data.pmf is not None
         return score_pmf(
             run.model,
@@ -148,11 +168,12 @@ def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
     return score(
         run,
         data,
-        split=args.split,
+        split=split,
         bound=args.bound,
         k=args.k,
         times=args.times,
-        repeats=args.repeats or 1,
+        repeats=args.repeats,
+        per_example=bool(args.per_example or args.plot),
         in_order=args.in_order,
         num_examples=args.num_examples,
         batch_size=args.batch_size,
@@ -161,7 +182,7 @@ def scored(run: "Run", data: "Data", args: EvaluateArgs) -> "Score":
     )
 
 
-def write_plot(path: Path, run: "Run", data: "Data", result: "Score", unit: str, seed: int) -> None:
+def write_plot(path: Path, run: "Run", data: "Data", result: "Score", seed: int) -> None:
     """The picture of `--plot`."""
     import torch
 
@@ -177,4 +198,4 @@ def write_plot(path: Path, run: "Run", data: "Data", result: "Score", unit: str,
                 samples = run.model.sample(NUM_PLOTTED, generator=generator).cpu()
             plot_pmf(data.pmf, result, samples, file)
         else:
-            plot_spread(result, unit, file)
+            plot_spread(result, file)

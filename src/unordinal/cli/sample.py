@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unordinal.train.run import Run
 
 RECONSTRUCTED = 8  # maps at a time
+DEFAULT_STEPS = 256  # of a diffusion, which may have thousands and keep a laptop busy for minutes
 
 EXAMPLE = """Draw from a run.
 
@@ -35,8 +36,8 @@ class SampleArgs:
     """Folder that `unordinal train` made."""
     num: int = 4
     """How many samples."""
-    steps: int | None = None
-    """Diffusion steps to take, spread over the chain; default all of them. Other models have none."""
+    steps: int | Literal["all"] | None = None
+    """Diffusion: reverse steps to take, spread over the chain; default at most 256, `all` for the whole chain."""
     length: int | None = None
     """Symbols per sample; default the length the model was trained with."""
     height: int | None = None
@@ -104,7 +105,7 @@ def main(argv: list[str]) -> int:
     if args.json:
         values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
         values |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
-        values |= {"network_calls": drawn.network_calls, "steps": args.steps or run.model.abilities.steps}
+        values |= {"network_calls": drawn.network_calls, "steps": settings.get("steps") or run.model.abilities.steps}
         if run.model.abilities.prompt:
             values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
@@ -140,8 +141,8 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
     if args.invalid == "resample" and not can.invalid_codes:
         say("Note: this model has no invalid codes; there is nothing to resample.")
     settings: dict[str, Any] = {}
-    if args.steps is not None:
-        settings["steps"] = args.steps
+    if can.chain:
+        settings["steps"] = chosen_steps(args.steps, can.steps)
     if can.invalid_codes:
         settings["invalid"] = args.invalid
     if can.temperature:
@@ -149,6 +150,21 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
     if args.prompt is not None:
         settings["prompt"] = encoded_prompt(args.prompt, run)
     return settings
+
+
+def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
+    """How many reverse steps to take; None takes them all."""
+    if asked == "all":
+        if whole is None:
+            raise ValueError("--steps all is for diffusions in discrete steps; in continuous time give a number")
+        return None
+    if isinstance(asked, int):
+        return asked
+    if whole is None or whole > DEFAULT_STEPS:
+        if whole is not None:
+            say(f"Taking {DEFAULT_STEPS} of the {whole} reverse steps; --steps all takes them all.")
+        return DEFAULT_STEPS
+    return None
 
 
 def encoded_prompt(prompt: str, run: "Run") -> "Tensor":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, unit_of
+from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes
 from unordinal.cli.console import TrainingReporter, print_json, progress, say
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
 
@@ -182,7 +182,7 @@ def train_and_tell(
     from unordinal.train.run import RunFolder
     from unordinal.train.start import train_run
 
-    folder, device, unit = RunFolder(path), chosen_device(machine), unit_of(data.spec)
+    folder, device, unit = RunFolder(path), chosen_device(machine), data.spec.unit
     if resume and not folder.is_run:
         say(f"Nothing to resume at {path}: starting.")
     facts: dict[str, Any] = {}

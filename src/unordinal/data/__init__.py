@@ -32,6 +32,7 @@ __all__ = [
     "data_from_array",
     "load_data",
     "located_name",
+    "parsed_name",
     "portable_name",
     "resolved_name",
     "shape_of",
@@ -46,6 +47,9 @@ class Dataset:
     description: str
     load: Callable[[str, DataConfig, Vocabulary | None, Progress], Data]
     gives: Literal["sequences", "maps", "either"] = "sequences"
+    has_split: bool = True  # of its own; files of one's own are cut as asked for
+    has_classes: bool = True  # of its own, or those of a vocabulary; bare numbers take those of a trained model
+    is_sized: bool = False  # maps that are drawn or scaled to the size asked for
 
 
 DATASETS: dict[str, Dataset] = {
@@ -75,30 +79,37 @@ DATASETS: dict[str, Dataset] = {
         lambda argument, config, vocabulary, progress: load_text(
             TextFile.of(Path(argument)), config, progress, vocabulary=vocabulary
         ),
+        has_split=False,
     ),
     "array": Dataset(
         "array:PATH",
         "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long row",
         lambda argument, config, _vocabulary, progress: load_array_file(Path(argument), config, progress),
         gives="either",
+        has_split=False,
+        has_classes=False,
     ),
     "streets": Dataset(
         "streets",
         "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; of any size)",
         lambda _argument, config, _vocabulary, progress: load_streets(config, progress),
         gives="maps",
+        is_sized=True,
     ),
     "cityscapes": Dataset(
         "cityscapes[:PATH]",
         "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (of any size)",
         lambda argument, config, _vocabulary, progress: load_cityscapes(argument, config, progress),
         gives="maps",
+        is_sized=True,
     ),
     "maps": Dataset(
         "maps:PATH",
         "your own maps: an .npz or .npy (N, height, width), or a folder of PNGs of class indices",
         lambda argument, config, _vocabulary, progress: load_maps(Path(argument), config, progress),
         gives="maps",
+        has_split=False,
+        has_classes=False,
     ),
 }
 

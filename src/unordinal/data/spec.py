@@ -98,6 +98,13 @@ class DataSpec:
         """Whether examples are maps of pixels, (height, width)."""
         return len(self.event_shape) == 2
 
+    @property
+    def unit(self) -> str:
+        """What bits are counted per in this data set."""
+        if self.vocabulary is None:
+            return "bits per pixel" if self.is_map else "bits per dimension"
+        return "bits per byte" if self.vocabulary.kind == "bytes" else "bits per character"
+
     def require_sequences(self) -> None:
         if len(self.event_shape) != 1:
             raise ValueError(

@@ -6,7 +6,8 @@ import time
 import numpy as np
 import torch
 
-from unordinal.evaluate.likelihood import SYMBOLS_PER_CALL, Bound, Score, check_bound, check_exactness, iwbo, kind_of
+from unordinal.evaluate.likelihood import Bound, Score, check_bound, check_exactness, kind_of
+from unordinal.evaluate.scorer import SYMBOLS_PER_CALL, iwbo
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.progress import Progress, silent
 

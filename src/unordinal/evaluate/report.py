@@ -66,15 +66,17 @@ def plot_pmf(pmf: np.ndarray, score: Score, samples: Tensor, file: BinaryIO) -> 
     figure.savefig(file, format="png", dpi=120)
 
 
-def plot_spread(score: Score, unit: str, file: BinaryIO) -> None:
+def plot_spread(score: Score, file: BinaryIO) -> None:
     """How the examples' bits spread, as a PNG."""
     from matplotlib.figure import Figure
 
+    if score.per_example is None:
+        raise ValueError("this score holds no single examples; score with `per_example`")
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.hist(score.per_example, bins=min(60, max(5, score.num_examples // 4)), color="#1b7837")
     axes.axvline(score.bits_per_dim, color="#202124", linewidth=1)
-    axes.set(xlabel=f"{unit} ({score.kind})", ylabel=f"examples of {score.split}")
+    axes.set(xlabel=f"{score.unit} ({score.kind})", ylabel=f"examples of {score.split}")
     axes.set_title(f"mean {score.bits_per_dim:.4f}", fontsize=10)
     figure.savefig(file, format="png", dpi=120)
 

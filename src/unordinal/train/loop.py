@@ -1,16 +1,16 @@
 """The training loop: never loses work, and goes on bit for bit where it stopped."""
 
+import copy
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from signal import Signals
 from typing import Any
 
-import numpy as np
 import torch
 
 from unordinal.config import OptimConfig, TrainConfig
-from unordinal.data.splits import Data, Split
+from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
 from unordinal.train.average import averaged
@@ -29,10 +29,10 @@ from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
 from unordinal.train.optim import build_optimizer, learning_rate_factor
 from unordinal.train.run import RunFolder
+from unordinal.train.validation import Validation, Validator
 
 LOG_EVERY = 10  # steps
 CHECKPOINT_SECONDS = 300.0
-VALIDATION_SEED = 20211207
 
 
 class TrainingDivergedError(RunError):
@@ -48,8 +48,9 @@ class Progressed:
     train_seconds: float = 0.0  # training alone, for the speed
     validated_at: float = 0.0
     validation_seconds: float = 0.0  # of the last validation
-    best_step: int = 0
+    best_step: int = 0  # whose weights are published
     best_bits: float = math.inf
+    best_rounds: list[list[float]] = field(default_factory=list)  # the draws of their validation
     loss_sum: float = 0.0  # since the last line of metrics
     loss_count: int = 0
     finished: bool = False
@@ -95,6 +96,7 @@ class Loop:
         self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
         self.at = Progressed()
+        self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts)
         if config.compile:
             self.hooks.compile()
 
@@ -170,31 +172,32 @@ class Loop:
         self.at.loss_count += 1
         return {"loss": bits, "lr": self.optimizer.param_groups[0]["lr"], "gradient_norm": norm_value}
 
-    def validate(self) -> float:
-        """Bits per dimension of the averaged weights on a fixed part of the validation split, with fixed noise."""
+    @property
+    def averaged(self) -> CategoricalModel:
+        """The model with the weights that are validated and published."""
         model = self.ema.module
         assert isinstance(model, CategoricalModel)
-        config = self.config
-        # times are stratified over a batch, so a diffusion wants it whole; others go in the parts they are trained in
-        rows = config.batch_size if model.abilities.times else config.batch_size // self.num_parts
-        bits = validation_bits(model, self.data.val, config.validate_examples, rows, self.device)
-        if not math.isfinite(bits):
-            raise TrainingDivergedError(f"the validation bound is no longer finite at step {self.at.step} ({bits:g})")
-        return bits
+        return model
 
+    def validate(self) -> dict[str, float]:
+        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish."""
+        at, model, validator = self.at, self.averaged, self.validator
+        new = validator.add_round(model, Validation())
+        if not math.isfinite(new.bits):
+            raise TrainingDivergedError(f"the validation bound is no longer finite at step {at.step} ({new.bits:g})")
+        is_best = True
+        if at.best_rounds and self.config.keep == "best":
+            is_best, new, best = validator.is_better(model, new, Validation(at.best_rounds), self.published)
+            at.best_rounds, at.best_bits = best.rounds, best.bits
+        if is_best:
+            at.best_bits, at.best_step, at.best_rounds = new.bits, at.step, new.rounds
+        return {"val_bits_per_dim": new.bits, "val_standard_error": validator.error(model, new) or 0.0}
 
-@torch.no_grad()
-def validation_bits(model: CategoricalModel, split: Split, num: int, batch_size: int, device: torch.device) -> float:
-    """Mean bits per dimension over `num` examples spread over the split, always the same ones and the same noise."""
-    model.eval()
-    chosen = np.unique(np.linspace(0, len(split) - 1, min(num, len(split))).round().astype(np.int64))
-    total = 0.0
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(VALIDATION_SEED)
-        for start in range(0, len(chosen), batch_size):
-            x = split.examples(chosen[start : start + batch_size]).to(device)
-            total += float(model.bits_per_dim(x).sum())
-    return total / len(chosen)
+    def published(self) -> CategoricalModel:
+        """The model with the weights that are published now."""
+        model = copy.deepcopy(self.averaged)
+        self.folder.load_weights(model)
+        return model.to(self.device)
 
 
 def train(
@@ -250,7 +253,7 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
         speed = at.step * loop.symbols_per_step / at.train_seconds
         reporter.stepped({"step": at.step, "seconds": at.seconds, "symbols_per_second": speed, **line}, loop.fraction)
         validates = loop.fraction >= 1 or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
-        bits = loop.validate() if validates else math.nan
+        validation = loop.validate() if validates else {}
         if validates:
             now = time.monotonic()
             at.validation_seconds, clock = now - clock, now
@@ -264,14 +267,7 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
                 {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
             )
         if validates:
-            if bits < at.best_bits:
-                at.best_bits, at.best_step = bits, at.step
-            line = {
-                "step": at.step,
-                "seconds": round(at.seconds, 3),
-                "val_bits_per_dim": bits,
-                "best_step": at.best_step,
-            }
+            line = {"step": at.step, "seconds": round(at.seconds, 3), **validation, "best_step": at.best_step}
             metrics.write(line)
             reporter.validated(line)
         due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
@@ -286,12 +282,10 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
 
 def publish(loop: Loop) -> None:
     """The averaged weights become the run's model.safetensors."""
-    model = loop.ema.module
-    assert isinstance(model, CategoricalModel)
     notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema" if loop.optim.ema else "last"}
     if loop.at.best_step == loop.at.step:
         notes["val_bits_per_dim"] = loop.at.best_bits
-    loop.folder.publish(model, notes)
+    loop.folder.publish(loop.averaged, notes)
 
 
 def outcome(loop: Loop, *, interrupted_by: Signals | None = None, was_finished: bool = False) -> Outcome:

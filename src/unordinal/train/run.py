@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,10 +98,21 @@ class RunFolder:
     @property
     def published_step(self) -> int | None:
         """The step whose weights model.safetensors holds; None where it is missing or damaged."""
+        note = self.published_note("step")
+        return None if note is None else int(note)
+
+    @property
+    def published_bits(self) -> float | None:
+        """The validation bound of the published weights; None where they were never validated."""
+        note = self.published_note("val_bits_per_dim")
+        return None if note is None else float(note)
+
+    def published_note(self, name: str) -> str | None:
+        """What `publish` noted beside the weights; None where that is missing or the file is damaged."""
         try:
             with safetensors.safe_open(self.weights, "pt") as file:
-                return int(file.metadata()["step"])
-        except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError):
+                return (file.metadata() or {}).get(name)
+        except (safetensors.SafetensorError, OSError):
             return None
 
     def load_weights(self, model: CategoricalModel) -> None:
@@ -149,3 +161,41 @@ def load(
         model = config.model.build(spec)
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run in a list of them."""
+
+    path: Path
+    preset: str
+    size: str
+    data: str
+    bits: float | None  # of the best validation; None before the first one
+    when: str  # its last change, local time
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "path": str(self.path)}
+
+
+def list_runs(folder: Path) -> list[RunEntry]:
+    """The runs below a folder, the newest first; what cannot be read is left out."""
+    found: list[tuple[float, RunEntry]] = []
+    for config in folder.rglob("config.json"):
+        run = RunFolder(config.parent)
+        try:
+            described, spec = run.read()
+        except ValueError:
+            continue
+        changed = max(path.stat().st_mtime for path in (config, run.weights, run.metrics) if path.exists())
+        kind, colon, argument = spec.name.partition(":")
+        entry = RunEntry(
+            path=run.path,
+            preset=described.preset,
+            size=described.size,
+            data=f"{kind}:{Path(argument).name}" if colon else kind,
+            bits=run.published_bits,
+            when=time.strftime("%Y-%m-%d %H:%M", time.localtime(changed)),
+        )
+        found.append((changed, entry))
+    return [entry for _, entry in sorted(found, key=lambda pair: -pair[0])]

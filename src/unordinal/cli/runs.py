@@ -1,0 +1,40 @@
+"""`unordinal runs [FOLDER]`: what has been trained here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from unordinal.cli.console import print_json, say
+
+
+@dataclass(frozen=True)
+class RunsArgs:
+    folder: tyro.conf.Positional[Path] = Path("runs")
+    """Where to look for run folders, at any depth."""
+    json: bool = False
+    """One JSON object on stdout."""
+
+
+def main(argv: list[str]) -> int:
+    description = "List runs, the newest first: model, data, size, best validation, when.\n\nExample: unordinal runs"
+    args = tyro.cli(
+        RunsArgs, args=argv, prog="unordinal runs", description=description, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    from unordinal.train.run import list_runs
+
+    if not args.folder.is_dir():
+        raise ValueError(f"no folder {args.folder}; expected one that holds runs of `unordinal train`")
+    found = list_runs(args.folder)
+    if args.json:
+        print_json({"runs": [entry.to_dict() for entry in found]})
+        return 0
+    if not found:
+        say(f"No runs in {args.folder}.")
+        return 0
+    row = "{:<34} {:<30} {:<6} {:<24} {:>10}  {}"
+    print(row.format("run", "model", "size", "data", "bits", "trained"))
+    for entry in found:
+        bits = "" if entry.bits is None else f"{entry.bits:.4f}"
+        print(row.format(str(entry.path), entry.preset, entry.size, entry.data, bits, entry.when))
+    return 0

@@ -1,0 +1,148 @@
+"""The examples of a split, scored one way or another."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unordinal.data.splits import Split
+from unordinal.diffusion.times import spread_positions
+from unordinal.model import CategoricalModel
+from unordinal.progress import Advance, Progress
+
+ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example: at a time, rounds at the least, all at the most
+SHARE_OF_SPREAD = 0.25  # of the spread between examples, below which errors must fall for a ranking to mean something
+SYMBOLS_PER_CALL = 8192  # of importance samples, all examples and draws together: bounds the memory for any k
+
+
+def iwbo(model: CategoricalModel, x: Tensor, k: int, rows: int, advance: Advance) -> tuple[Tensor, Tensor]:
+    """log mean of k importance weights of each example, and its variance by the delta method: two (B,) float64.
+
+    At most `rows` examples go through the model at a time, whatever k is.
+    """
+    total = torch.full((len(x),), -math.inf, dtype=torch.float64)
+    squares = total.clone()
+    draws = max(1, rows // len(x))
+    for start in range(0, k, draws):
+        num = min(draws, k - start)
+        log_w = model.log_weight(x.repeat(num, *([1] * (x.dim() - 1)))).double().cpu().view(num, len(x))
+        total = torch.logaddexp(total, torch.logsumexp(log_w, dim=0))
+        squares = torch.logaddexp(squares, torch.logsumexp(2 * log_w, dim=0))
+        advance(num * len(x))
+    return total - math.log(k), (torch.exp(squares - 2 * total) - 1 / k).clamp(min=0)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The first `num` examples of a split, scored one way or another; each method gives (num,) nats in float64."""
+
+    model: CategoricalModel
+    split: Split
+    num: int
+    batch_size: int
+    device: torch.device
+
+    def batch(self, start: int) -> tuple[Tensor, slice]:
+        rows = slice(start, min(start + self.batch_size, self.num))
+        return self.split.examples(np.arange(rows.start, rows.stop)).to(self.device), rows
+
+    def plain(self, repeats: int, progress: Progress) -> Tensor:
+        """Minus the model's own ELBO, averaged over `repeats` draws."""
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num * repeats) as advance:
+            for start in range(0, self.num, self.batch_size):
+                x, rows = self.batch(start)
+                for _ in range(repeats):
+                    nats[rows] -= self.model.elbo(x).double().cpu() / repeats
+                    advance(len(x))
+        return nats
+
+    def until_told_apart(self, repeats: int | None, progress: Progress) -> tuple[Tensor, Tensor, int]:
+        """Mean and standard error of each example's draws, two (num,), and how many draws each had.
+
+        Draws come in rounds; each round spreads an example's times evenly. They go on until the median error is a
+        quarter of the spread between examples, so that a ranking means something, or as many as asked for.
+        """
+        rounds: list[Tensor] = []
+        most = MOST_DRAWS if repeats is None else max(2 * ROUND, repeats)
+        with progress("Scoring", self.num * most) as advance:
+            while len(rounds) * ROUND < most:
+                rounds.append(self.one_round(advance))
+                if len(rounds) < 2:
+                    continue
+                means = torch.stack(rounds)  # (rounds, num)
+                error = means.std(dim=0) / math.sqrt(len(rounds))
+                is_told = float(error.median()) <= SHARE_OF_SPREAD * float(means.mean(dim=0).std(correction=0))
+                if repeats is None and len(rounds) >= LEAST_ROUNDS and is_told:
+                    break
+        return means.mean(dim=0), error, len(rounds) * ROUND
+
+    def one_round(self, advance: Advance) -> Tensor:
+        """Minus the bound of each example, averaged over `ROUND` draws: (num,) nats."""
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        for start in range(0, self.num, self.batch_size):
+            x, rows = self.batch(start)
+            offset = torch.rand(len(x), dtype=torch.float64)
+            for draw in range(ROUND):
+                if self.model.abilities.times:
+                    bounds = self.model.elbo_at(x, (offset + draw) / ROUND)
+                else:
+                    bounds = self.model.elbo(x)
+                nats[rows] -= bounds.double().cpu() / ROUND
+                advance(len(x))
+        return nats
+
+    def in_order(self, progress: Progress) -> Tensor:
+        """Minus the exact log-probability of each example given a memory of those before it in the text."""
+        if not self.model.abilities.in_order or self.split.length is None:
+            raise ValueError("only a text under a model with a memory (arm-xl) can be scored in order")
+        nats, past = torch.zeros(self.num, dtype=torch.float64), None
+        with progress("Scoring", self.num) as advance:
+            for start in range(0, self.num, self.batch_size):
+                x, rows = self.batch(start)
+                log_p, past = self.model.log_prob_in_order(x, past)
+                nats[rows] = -log_p.double().cpu()
+                advance(len(x))
+        return nats
+
+    def importance_weighted(self, k: int, progress: Progress) -> Tensor:
+        """Minus the log of the mean of `k` importance weights, a bounded number of draws at a time."""
+        rows = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num * k) as advance:
+            for start in range(0, self.num, max(1, rows // k)):
+                chosen = slice(start, min(start + max(1, rows // k), self.num))
+                x = self.split.examples(np.arange(chosen.start, chosen.stop)).to(self.device)
+                nats[chosen] = -iwbo(self.model, x, k, rows, advance)[0]
+        return nats
+
+    def stratified_times(self, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:
+        """The mean of the bound at `repeats` times per example; and each example's rank in time."""
+        generator = torch.Generator().manual_seed(torch.initial_seed())
+        position, rank = spread_positions(self.num, repeats, generator)
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num * repeats) as advance:
+            for start in range(0, self.num, self.batch_size):
+                x, rows = self.batch(start)
+                for repeat in range(repeats):
+                    nats[rows] -= self.model.elbo_at(x, position[rows, repeat]).double().cpu() / repeats
+                    advance(len(x))
+        return nats, rank
+
+    def all_times(self, repeats: int, progress: Progress) -> Tensor:
+        """The mean of the bound over every one of its times, for every example."""
+        num_times = self.model.abilities.num_times
+        if num_times is None:
+            raise ValueError("time is continuous in this model, so there is no list of all times; use stratified ones")
+        every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num * len(every)) as advance:
+            for index in range(self.num):
+                x = self.split.examples(np.array([index])).to(self.device)
+                for part in every.split(self.batch_size):
+                    bounds = self.model.elbo_at(x.expand(len(part), *x.shape[1:]), part)
+                    nats[index] -= float(bounds.double().sum()) / len(every)
+                    advance(len(part))
+        return nats

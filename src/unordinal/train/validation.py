@@ -1,0 +1,91 @@
+"""Which weights are best, decided on enough draws to tell."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unordinal.data.splits import Split
+from unordinal.diffusion.times import spread_positions
+from unordinal.model import CategoricalModel, device_of, evaluating
+from unordinal.numerics import standard_error
+
+SEED = 20211207
+MOST_ROUNDS = 4  # of draws, before two sets of weights count as equally good
+CLEAR = 2.0  # standard errors of a difference that count as one
+
+
+@dataclass
+class Validation:
+    """Bits per dimension of fixed examples, one list per round of draws; a round has the same noise for any weights."""
+
+    rounds: list[list[float]] = field(default_factory=list)
+
+    @property
+    def values(self) -> Tensor:
+        """The bits of each example, averaged over rounds: (N,)."""
+        return torch.tensor(self.rounds, dtype=torch.float64).mean(dim=0)
+
+    @property
+    def bits(self) -> float:
+        return float(self.values.mean())
+
+
+class Validator:
+    """Scores weights on a fixed part of a split, with fixed noise, and tells which of two are better."""
+
+    def __init__(self, split: Split, num_examples: int, batch_size: int):
+        num = min(num_examples, len(split))
+        self.split, self.batch_size = split, batch_size
+        self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
+        self.repeats = -(-num_examples // len(self.chosen))  # few examples are drawn more often, for as many numbers
+        # for diffusions: the times of every example, spread evenly, and its place in that spread
+        self.position, self.rank = spread_positions(
+            len(self.chosen), self.repeats * MOST_ROUNDS, torch.Generator().manual_seed(SEED)
+        )
+
+    @torch.no_grad()
+    def add_round(self, model: CategoricalModel, validation: Validation) -> Validation:
+        """Score the next round of draws."""
+        number, device = len(validation.rounds), device_of(model)
+        repeats = 1 if model.is_exact else self.repeats
+        bits = torch.zeros(len(self.chosen), dtype=torch.float64)
+        with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(SEED + number)
+            for start in range(0, len(self.chosen), self.batch_size):
+                rows = slice(start, start + self.batch_size)
+                x = self.split.examples(self.chosen[rows]).to(device)
+                for repeat in range(repeats):
+                    column = number + repeat * MOST_ROUNDS  # so that each round spreads its times over all of them
+                    is_timed = model.abilities.times
+                    bound = model.elbo_at(x, self.position[rows, column]) if is_timed else model.elbo(x)
+                    bits[rows] -= bound.double().cpu() / (repeats * math.log(2) * x[0].numel())
+        return Validation([*validation.rounds, bits.tolist()])
+
+    def error(self, model: CategoricalModel, validation: Validation) -> float | None:
+        """The standard error of a validation's bits, over examples and draws."""
+        return standard_error(validation.values, self.rank if model.abilities.times else None)
+
+    def is_better(
+        self, model: CategoricalModel, new: Validation, best: Validation, best_model: Callable[[], CategoricalModel]
+    ) -> tuple[bool, Validation, Validation]:
+        """Whether new weights are at least as good as the best ones so far; and both validations, with more rounds.
+
+        Both have had the same draws of the same examples, so that only their difference counts. Rounds are added until
+        it is clear; what cannot be told apart counts as equal, and then the newer weights are taken.
+        """
+        while True:
+            num = min(len(new.rounds), len(best.rounds))
+            difference = Validation(new.rounds[:num]).values - Validation(best.rounds[:num]).values
+            error = standard_error(difference, self.rank if model.abilities.times else None) or 0.0
+            mean = float(difference.mean())
+            is_clear = model.is_exact or abs(mean) > CLEAR * error
+            if is_clear or num == MOST_ROUNDS:
+                return mean <= 0 or not is_clear, new, best
+            if len(new.rounds) == num:
+                new = self.add_round(model, new)
+            if len(best.rounds) == num:
+                best = self.add_round(best_model(), best)
