@@ -150,7 +150,8 @@ def test_a_loaded_run_finds_its_data_again_and_refuses_others(tmp_path: Path) ->
     loaded = unordinal.load(tmp_path / "run", model=Histogram())
     assert loaded.data is None
     assert unordinal.score(loaded).per_example == expected.per_example
-    assert unordinal.score(loaded, f"array:{path}").per_example == expected.per_example
+    assert unordinal.score(loaded, f"array:{path}", split="test").per_example == expected.per_example
+    assert unordinal.score(loaded, str(path)).num_examples == 10 * expected.num_examples * 2  # all of it
     np.save(tmp_path / "four.npy", skewed() + 1)
     for other, message in (
         (f"array:{tmp_path / 'four.npy'}", "has class 3, but num_classes is 3"),

@@ -22,15 +22,19 @@ class DataConfig:
     """Which data, and how they are cut."""
 
     name: str
-    """docs, text8, enwik8, eight-gaussians, streets, cityscapes, text:PATH, array:PATH or maps:PATH."""
+    """A path, or a data set by name: docs, text8, enwik8, eight-gaussians, streets, cityscapes; text:PATH, array:PATH,
+    maps:PATH and fasta:PATH say what a path is to be read as."""
     alphabet: Alphabet | None = None
-    """How text becomes classes: text8 is a-z and space, chars is whatever the file holds, bytes is all 256."""
+    """How text becomes classes: text8 is a-z and space, chars is whatever the file holds, bytes is all 256; default
+    the first of these that fits."""
     split: str | None = None
     """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default the data set's own, or 0.9,0.05,0.05."""
     length: int | None = None
     """Symbols per sequence, where the data are one long text."""
     num_classes: int | None = None
     """Number of classes of an array or of maps; default the largest class + 1."""
+    letters: str | None = None
+    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
     map_height: int | None = None
     """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
     map_width: int | None = None

@@ -77,12 +77,12 @@ def test_training_tells_how_it_goes(clock: SimpleNamespace, capsys: pytest.Captu
     reporter.stepped(metrics, 0.3)  # too early to speak
     clock.now += 5
     reporter.stepped({**metrics, "step": 32}, 0.4)  # 0.2 of the budget in ten seconds
-    reporter.validated({"step": 32, "seconds": 10.4, "val_bits_per_dim": 1.5})
+    reporter.validated({"step": 32, "seconds": 10.4, "val_bits_per_dim": 1.5, "val_standard_error": 0.25})
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
         "Going on from step 30.",
         "Training: 40%  step 32  loss 2.346  12,346 symbols/s, about 30 s left",
-        "step      32       10 s  validation 1.5000 bits per character",
+        "step      32       10 s  validation 1.5000 ± 0.2500 bits per character",
     ]
 
 
@@ -90,7 +90,7 @@ def test_training_has_a_bar_on_a_terminal(terminal: io.StringIO) -> None:
     reporter = TrainingReporter("bits per pixel")
     reporter.started(0, 0.0)
     reporter.stepped({"step": 7, "loss": 1.25, "symbols_per_second": 1000.0}, 0.5)
-    reporter.validated({"step": 7, "seconds": 2, "val_bits_per_dim": 0.75})
+    reporter.validated({"step": 7, "seconds": 2, "val_bits_per_dim": 0.75, "val_standard_error": 0.0})
     reporter.close()
     assert "validation 0.7500 bits per pixel" in terminal.getvalue()
     assert "50%" in terminal.getvalue()

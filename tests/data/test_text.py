@@ -5,14 +5,18 @@ import gzip
 import lzma
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from unordinal.config import DataConfig
 from unordinal.data import Vocabulary, load_data
+from unordinal.data.spec import TEXT8_SYMBOLS
 from unordinal.data.text import BLOCK_BYTES
 
 TEXT = "hello world " * 200
@@ -145,3 +149,35 @@ def test_memory_stays_flat_for_a_large_file(tmp_path: Path) -> None:
     grown, symbols = map(int, result.stdout.split())
     assert symbols == 400_000_000
     assert grown < 150
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(min_size=1, max_size=60), st.integers(0, 3))
+def test_the_alphabet_is_the_first_that_fits(text: str, newlines: int) -> None:
+    """What is read back equals what was written but for newlines at the end, and their dropping is said."""
+    body = (text * 20).replace("\r", "").rstrip("\n")
+    if not body or len(set(body)) < 2:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.txt"
+        path.write_bytes((body + "\n" * newlines).encode())
+        data = load_data(DataConfig(str(path), length=1, split="1,0,0"))
+        vocabulary = data.spec.vocabulary
+        assert vocabulary is not None
+        read = vocabulary.decode(np.asarray(data.train.symbols))
+        expected = "text8" if set(body) <= set(TEXT8_SYMBOLS) else "chars" if len(set(body)) <= 256 else "bytes"
+        assert vocabulary.kind == expected
+        kept = newlines if "\n" in body or expected == "bytes" else 0
+        assert read == body + "\n" * kept
+        assert any("dropped" in note for note in data.notes) == (newlines > kept)
+        assert any(note.startswith("read as text, alphabet") for note in data.notes)
+
+
+def test_newlines_at_the_end_are_dropped_for_a_trained_alphabet_too(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("abc abc " * 40 + "\n\n")
+    data = load_data(DataConfig(str(tmp_path / "x.txt"), length=8), vocabulary=Vocabulary.text8())
+    assert sum(data.spec.split_sizes) == 320
+    assert "2 newlines at the end dropped" in data.notes
+    (tmp_path / "y.txt").write_text("abc\nabc " * 40)
+    with pytest.raises(ValueError, match=r"got '\\n' at position 3"):
+        load_data(DataConfig(str(tmp_path / "y.txt"), length=8), vocabulary=Vocabulary.text8())

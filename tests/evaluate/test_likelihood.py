@@ -71,10 +71,10 @@ def test_a_seed_reproduces_and_leaves_the_callers_generator_alone() -> None:
     split, model = events(2), tiny_model()
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first, second = (score_split(model, split, seed=1).per_example for _ in range(2))
+    first, second = (score_split(model, split, seed=1).bits_per_dim for _ in range(2))
     assert first == second
     assert torch.equal(before, torch.get_rng_state())
-    assert score_split(model, split, seed=2).per_example != first
+    assert score_split(model, split, seed=2).bits_per_dim != first
 
 
 def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain() -> None:

@@ -66,15 +66,17 @@ def num_parameters(config: RunConfig) -> int:
 @dataclass(frozen=True)
 class DataArgs:
     name: tyro.conf.Positional[str | None] = None
-    """docs, streets, text8, text:PATH, array:PATH, maps:PATH ...; without it, the data sets are listed."""
+    """A file or folder of your own, or docs, streets, text8 ...; without it, the data sets are listed."""
     alphabet: Alphabet | None = None
-    """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, chars for text:PATH."""
+    """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, else the first that fits."""
     data_split: str | None = None
     """TRAIN,VAL,TEST as fractions or counts."""
     length: int | None = None
     """Symbols per sequence; default 256 (320 for enwik8)."""
     num_classes: int | None = None
     """Classes of an array or of maps; default the largest + 1."""
+    letters: str | None = None
+    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
     height: int | None = None
     """Rows of a map, for streets and cityscapes; default 32."""
     width: int | None = None
@@ -110,10 +112,17 @@ def data_main(argv: list[str]) -> int:
     alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
     length = 320 if args.length is None and args.name == "enwik8" else args.length
     config = DataConfig(
-        args.name, alphabet, args.data_split, length, args.num_classes, map_height=args.height, map_width=args.width
+        args.name,
+        alphabet,
+        args.data_split,
+        length,
+        args.num_classes,
+        letters=args.letters,
+        map_height=args.height,
+        map_width=args.width,
     )
     check_png("--grid", args.grid)
-    if args.grid and args.name.partition(":")[0] in DATASETS:
+    if args.grid:
         check_kind(args.name, wants_maps=True, who="--grid")
     data = load_data(config, progress=progress)
     if args.grid:

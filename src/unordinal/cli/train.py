@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = """Train a preset and leave a run folder.
 
-Example: unordinal train text8/multinomial --size tiny --data text:book.txt --alphabet chars --minutes 5
-Example: unordinal train text8/argmax-ar --size tiny --data docs --surjection gumbel-threshold --base 3
-Example: unordinal train cityscapes/multinomial --size tiny --data streets
+Example: unordinal train arm --data book.txt --minutes 5
+Example: unordinal train arm --data genes.fasta
+Example: unordinal train multinomial --data streets
+Example: unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
 
 Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
 PRESET and --size."""
@@ -33,11 +34,11 @@ M = TypeVar("M", bound=ModelSettings)
 @dataclass(frozen=True)
 class TrainArgs(Generic[M]):
     preset: tyro.conf.Positional[str]
-    """What to train; `unordinal presets` lists them."""
+    """A model (arm, multinomial, ...), or an experiment of the paper (text8/arm); `unordinal presets` lists them."""
     size: Size
     """paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
     data: str
-    """docs, text8, enwik8, streets, cityscapes, text:PATH, array:PATH, maps:PATH ...; `unordinal data` lists them."""
+    """A file or folder of your own, read as what it is, or docs, text8, streets ...; `unordinal data` lists them."""
     data_split: str | None
     """TRAIN,VAL,TEST as fractions or counts; default the data set's own, or 0.9,0.05,0.05."""
     alphabet: Alphabet | None
@@ -46,6 +47,8 @@ class TrainArgs(Generic[M]):
     """Symbols per sequence, where the data are one long text."""
     num_classes: int | None
     """Classes of an array or of maps; default the largest + 1."""
+    letters: str | None
+    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
     height: int | None
     """Rows of a map, for streets and cityscapes; default 32."""
     width: int | None
@@ -81,7 +84,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     elif not first or first.startswith("-"):
         raise ValueError(f"which preset? unordinal train PRESET ... (known: {', '.join(known)})")
     name, given = first, dict(itertools.pairwise(words))
-    size = given.get("--size", "paper")
+    size = given.get("--size", "tiny")
     if name in RECIPES and "--data" not in given and not wants_help:
         raise ValueError(f"which data? unordinal train {name} --data WHAT (`unordinal data` lists what there is)")
     if name not in RECIPES:
@@ -99,6 +102,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=base.data.alphabet,
         length=base.data.length,
         num_classes=base.data.num_classes,
+        letters=base.data.letters,
         height=base.data.map_height,
         width=base.data.map_width,
         flips=base.data.flips,
@@ -132,6 +136,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         alphabet=args.alphabet,
         length=args.length,
         num_classes=args.num_classes,
+        letters=args.letters,
         map_height=args.height,
         map_width=args.width,
         flips=args.flips,

@@ -13,6 +13,8 @@ from unordinal.data.arrays import array_axes, load_array_file, load_arrays
 from unordinal.data.cityscapes import load_cityscapes
 from unordinal.data.docs import load_docs
 from unordinal.data.download import load_archive
+from unordinal.data.fasta import load_fasta
+from unordinal.data.guess import guessed_kind
 from unordinal.data.maps import load_maps
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, Split
@@ -49,6 +51,7 @@ class Dataset:
     gives: Literal["sequences", "maps", "either"] = "sequences"
     has_split: bool = True  # of its own; files of one's own are cut as asked for
     has_classes: bool = True  # of its own, or those of a vocabulary; bare numbers take those of a trained model
+    has_letters: bool = False  # or may be given some, in place of bare numbers
     is_sized: bool = False  # maps that are drawn or scaled to the size asked for
 
 
@@ -88,6 +91,14 @@ DATASETS: dict[str, Dataset] = {
         gives="either",
         has_split=False,
         has_classes=False,
+        has_letters=True,
+    ),
+    "fasta": Dataset(
+        "fasta:PATH",
+        "your own DNA, RNA or protein sequences, one class per letter",
+        lambda argument, config, vocabulary, progress: load_fasta(Path(argument), config, vocabulary, progress),
+        has_split=False,
+        has_letters=True,
     ),
     "streets": Dataset(
         "streets",
@@ -115,9 +126,13 @@ DATASETS: dict[str, Dataset] = {
 
 
 def parsed_name(name: str) -> tuple[Dataset, str]:
-    """The entry of DATASETS that a name means, and what follows its colon."""
+    """The entry of DATASETS that a name means, and its file: a path is read as what it is."""
     kind, colon, argument = name.partition(":")
     dataset = DATASETS.get(kind)
+    if dataset is None and Path(name).expanduser().exists():
+        return DATASETS[guessed_kind(Path(name))], name
+    if dataset is None and not colon and (Path(name).suffix or "/" in name):
+        raise ValueError(f"no file {name}; expected a text, an .npy or .npz, a FASTA file or a folder of PNGs")
     if dataset is None:
         usages = {d.usage: known for known, d in DATASETS.items()}
         raise unknown("data", name, usages, like=usages)
@@ -140,8 +155,9 @@ def check_kind(name: str, *, wants_maps: bool, who: str) -> None:
 
 def resolved_name(name: str) -> str:
     """The name with its path made absolute, so that a run finds its data from any folder."""
-    _, argument = parsed_name(name)
-    return f"{name.partition(':')[0]}:{Path(argument).expanduser().resolve()}" if argument else name
+    dataset, argument = parsed_name(name)
+    kind = next(key for key, known in DATASETS.items() if known is dataset)
+    return f"{kind}:{Path(argument).expanduser().resolve()}" if argument else name
 
 
 def portable_name(name: str, folder: Path) -> str:
@@ -177,6 +193,8 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
             raise ValueError(
                 f"{name} is for maps that are drawn or scaled; leave out {name} {value} with {config.name}"
             )
+    if config.letters is not None and not dataset.has_letters:
+        raise ValueError(f"`letters` names the classes of arrays and FASTA files; leave it out with {config.name}")
     if config.flips and dataset.gives == "sequences":
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {config.name}, which gives sequences")
     return dataset.load(argument, config, vocabulary, progress)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unordinal.config import DataConfig
-from unordinal.data.spec import MAX_CLASSES, DataSpec
+from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.text import DEFAULT_LENGTH
@@ -77,12 +77,14 @@ def load_arrays(
     source: Path | None,
     notes: tuple[str, ...] = (),
     where: str | None = None,
+    letters: str | None = None,
 ) -> Data:
     """Arrays named train, val and test, or one named '' that is split here.
 
     (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text. `where` is what a complaint
-    calls them, unless there is a file, `source`.
+    calls them, unless there is a file, `source`. `letters` name the classes.
     """
+    letters = letters or config.letters
     where = where or (str(source) if source else "the array")
     checked = {
         name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
@@ -92,13 +94,7 @@ def load_arrays(
         if array.shape[1:] != first.shape[1:]:
             raise ValueError(f"{where}: examples of {name} have shape {array.shape[1:]}, others {first.shape[1:]}")
     largest = max(int(a.max()) for a in checked.values() if a.size)
-    num_classes = config.num_classes or largest + 1
-    if largest >= num_classes:
-        raise ValueError(f"{where} has class {largest}, but num_classes is {num_classes}; classes run from 0")
-    if num_classes > MAX_CLASSES:
-        raise ValueError(f"{where} has {num_classes} classes; at most {MAX_CLASSES} are supported")
-    if num_classes < 2:
-        raise ValueError(f"{where} has only class 0; there is nothing to learn (set `num_classes` if others exist)")
+    num_classes = number_of_classes(largest, letters, config.num_classes, where)
 
     def blocks() -> Iterator[np.ndarray]:
         with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
@@ -133,8 +129,25 @@ def load_arrays(
     train, val, test = cut(stored, sizes, length, flips=config.flips)
     if length is None and config.length not in (None, event_shape[-1]):
         notes = (*notes, f"its examples have shape {event_shape}; a sequence length is for one long row of symbols")
-    spec = DataSpec(config.name, num_classes, tuple(event_shape), None, fingerprint, sizes)
+    vocabulary = Vocabulary("chars", letters) if letters else None
+    spec = DataSpec(config.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
     return Data(spec, train, val, test, notes)
+
+
+def number_of_classes(largest: int, letters: str | None, asked: int | None, where: str) -> int:
+    """As many as there are letters, as asked for, or as the largest class needs."""
+    if letters is not None and (len(set(letters)) != len(letters) or len(letters) < 2):
+        raise ValueError(f"`letters` must be at least two different characters, one per class; got {letters!r}")
+    if letters is not None and asked not in (None, len(letters)):
+        raise ValueError(f"`letters` names {len(letters)} classes, but `num_classes` is {asked}")
+    num_classes = len(letters) if letters is not None else asked or largest + 1
+    if largest >= num_classes:
+        raise ValueError(f"{where} has class {largest}, but num_classes is {num_classes}; classes run from 0")
+    if num_classes > MAX_CLASSES:
+        raise ValueError(f"{where} has {num_classes} classes; at most {MAX_CLASSES} are supported")
+    if num_classes < 2:
+        raise ValueError(f"{where} has only class 0; there is nothing to learn (set `num_classes` if others exist)")
+    return num_classes
 
 
 def checked_classes(array: np.ndarray, where: str) -> np.ndarray:

@@ -13,14 +13,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, points_of
+from unordinal.config import Alphabet, DataConfig
+from unordinal.data.spec import MAX_CLASSES, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.progress import Progress
 
 BLOCK_BYTES = 1 << 22
 DEFAULT_LENGTH = 256
+NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
@@ -94,21 +95,49 @@ def points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[n
         raise ValueError(f"{path} ends inside a UTF-8 character; use `alphabet` bytes")
 
 
-def vocabulary_of(file: TextFile, alphabet: str, progress: Progress) -> Vocabulary:
-    """The alphabet asked for; `chars` are the distinct characters of the file, in code point order."""
+def without_end(blocks: Iterator[np.ndarray], dropped: list[int]) -> Iterator[np.ndarray]:
+    """The same points without the newlines at the very end; how many those were is added to `dropped`."""
+    held = np.zeros(0, np.uint32)
+    for block in blocks:
+        inside = np.flatnonzero(block != NEWLINE)
+        if inside.size == 0:
+            held = np.concatenate([held, block])
+            continue
+        end = int(inside[-1]) + 1
+        yield np.concatenate([held, block[:end]]) if held.size else block[:end]
+        held = block[end:]
+    dropped.append(held.size)
+
+
+def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress) -> Vocabulary:
+    """The alphabet asked for, or the first that fits: a-z and space, the file's own characters, bytes.
+
+    Newlines at the end do not count, unless characters are asked for. Characters are in code point order.
+    """
     if alphabet == "text8":
         return Vocabulary.text8()
     if alphabet == "bytes":
         return Vocabulary.bytes()
     seen: set[int] = set()
-    blocks = file.blocks(progress, "Finding the characters")
-    for block in points(blocks, as_bytes=False, path=file.path):
+    found = points(file.blocks(progress, "Finding the characters"), as_bytes=False, path=file.path)
+    for block in found if alphabet == "chars" else without_end(found, []):
         seen.update(np.unique(block).tolist())
+        if len(seen) > MAX_CLASSES and alphabet is None:
+            return Vocabulary.bytes()
         if len(seen) > MAX_CLASSES:
             raise ValueError(
                 f"{file.path} has more than {MAX_CLASSES} different characters; use `alphabet` bytes (256 classes)"
             )
+    if alphabet is None and seen <= set(map(ord, TEXT8_SYMBOLS)):
+        return Vocabulary.text8()
     return Vocabulary("chars", "".join(chr(p) for p in sorted(seen)))
+
+
+def described_alphabet(vocabulary: Vocabulary) -> str:
+    """An alphabet as a person would call it."""
+    if vocabulary.kind == "bytes":
+        return "bytes, 256 classes"
+    return "a-z and space, 27 classes" if vocabulary.kind == "text8" else f"its {len(vocabulary)} characters"
 
 
 def load_text(
@@ -121,29 +150,37 @@ def load_text(
 ) -> Data:
     """Encode a text (once) and cut it into train, val and test.
 
-    `vocabulary` is a trained model's, where there is one; otherwise it follows from `config.alphabet`.
+    `vocabulary` is a trained model's, where there is one; otherwise it follows from `config.alphabet`, or from the text
+    itself. Newlines at the end are dropped where the alphabet has none, and a note says so.
     """
     if file.path.stat().st_size == 0:
         raise ValueError(f"{file.path} is empty")
-    alphabet = vocabulary.kind if vocabulary else (config.alphabet or "chars")
     given = vocabulary
     found: list[Vocabulary] = []
+    dropped: list[int] = []
 
     def encoded() -> Iterator[np.ndarray]:
-        vocabulary = given or vocabulary_of(file, alphabet, progress)
+        vocabulary = given or vocabulary_of(file, config.alphabet, progress)
         found.append(vocabulary)
+        blocks = points(
+            file.blocks(progress, "Preparing the text"), as_bytes=vocabulary.kind == "bytes", path=file.path
+        )
+        if vocabulary.symbols and "\n" not in vocabulary.symbols:
+            blocks = without_end(blocks, dropped)
         position = 0
         try:
-            for block in points(
-                file.blocks(progress, "Preparing the text"), as_bytes=alphabet == "bytes", path=file.path
-            ):
+            for block in blocks:
                 yield vocabulary.encode_points(block, position)
                 position += len(block)
         except ValueError as error:
             raise ValueError(f"{file.path}: {error}" if str(file.path) not in str(error) else str(error)) from error
 
-    key = {**file.key, "alphabet": alphabet, "symbols": given.symbols if given else None}
-    symbols, notes = stored_symbols(key, encoded, lambda: {"symbols": found[0].symbols})
+    def described() -> dict[str, Any]:
+        return {"kind": found[0].kind, "symbols": found[0].symbols, "dropped": sum(dropped)}
+
+    key = {**file.key, "alphabet": config.alphabet, "symbols": given.symbols if given else None}
+    key["kind"] = given.kind if given else None
+    symbols, stored = stored_symbols(key, encoded, described)
     if len(symbols) == 0:
         raise ValueError(f"{file.path} holds no text")
     length = config.length or DEFAULT_LENGTH
@@ -153,14 +190,19 @@ def load_text(
         official_split or DEFAULT_SPLIT if config.split is None else config.split, len(symbols), "symbols"
     )
     train, val, test = cut(symbols, sizes, length)
-    vocabulary = Vocabulary(alphabet, notes["symbols"])
+    vocabulary = Vocabulary(stored["kind"], stored["symbols"])
     if config.num_classes not in (None, len(vocabulary)):
         raise ValueError(f"{file.path} has {len(vocabulary)} symbols; `num_classes` {config.num_classes} is for arrays")
     unused = len(symbols) - sum(sizes)
+    told = [f"{unused} symbols after the test split are not used"] if unused else []
+    if given is None and config.alphabet is None:
+        told.insert(0, f"read as text, alphabet {described_alphabet(vocabulary)}")
+    if stored["dropped"]:
+        told.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
     return Data(
-        spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, notes["sha256"], sizes),
+        spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
         train=train,
         val=val,
         test=test,
-        notes=(f"{unused} symbols after the test split are not used",) if unused else (),
+        notes=tuple(told),
     )

@@ -29,7 +29,7 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Which one is better, if that can be told."""
-        if self.standard_error is None or abs(self.difference) < 2 * self.standard_error:
+        if self.standard_error is None or abs(self.difference) <= 2 * self.standard_error:
             return "they cannot be told apart"
         return "the second is better" if self.difference < 0 else "the first is better"
 

@@ -15,6 +15,7 @@ from unordinal.numerics import standard_error
 
 SEED = 20211207
 MOST_ROUNDS = 4  # of draws, before two sets of weights count as equally good
+GOLDEN = (math.sqrt(5) - 1) / 2
 CLEAR = 2.0  # standard errors of a difference that count as one
 
 
@@ -43,15 +44,14 @@ class Validator:
         self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
         self.repeats = -(-num_examples // len(self.chosen))  # few examples are drawn more often, for as many numbers
         # for diffusions: the times of every example, spread evenly, and its place in that spread
-        self.position, self.rank = spread_positions(
-            len(self.chosen), self.repeats * MOST_ROUNDS, torch.Generator().manual_seed(SEED)
-        )
+        self.position, self.rank = spread_positions(len(self.chosen), self.repeats, torch.Generator().manual_seed(SEED))
 
     @torch.no_grad()
     def add_round(self, model: CategoricalModel, validation: Validation) -> Validation:
         """Score the next round of draws."""
         number, device = len(validation.rounds), device_of(model)
         repeats = 1 if model.is_exact else self.repeats
+        shift = number * GOLDEN % 1 / repeats  # other times in every round, spread as evenly and ranked alike
         bits = torch.zeros(len(self.chosen), dtype=torch.float64)
         with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(SEED + number)
@@ -59,9 +59,8 @@ class Validator:
                 rows = slice(start, start + self.batch_size)
                 x = self.split.examples(self.chosen[rows]).to(device)
                 for repeat in range(repeats):
-                    column = number + repeat * MOST_ROUNDS  # so that each round spreads its times over all of them
-                    is_timed = model.abilities.times
-                    bound = model.elbo_at(x, self.position[rows, column]) if is_timed else model.elbo(x)
+                    position = (self.position[rows, repeat] + shift) % 1
+                    bound = model.elbo_at(x, position) if model.abilities.times else model.elbo(x)
                     bits[rows] -= bound.double().cpu() / (repeats * math.log(2) * x[0].numel())
         return Validation([*validation.rounds, bits.tolist()])
 

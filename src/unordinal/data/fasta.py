@@ -1,0 +1,66 @@
+"""FASTA files: DNA, RNA or protein sequences as classes, one per letter."""
+
+from pathlib import Path
+
+import numpy as np
+
+from unordinal.config import DataConfig
+from unordinal.data.arrays import load_arrays
+from unordinal.data.spec import Vocabulary
+from unordinal.data.splits import Data
+from unordinal.data.text import TextFile
+from unordinal.progress import Progress
+
+ENDINGS = (".fasta", ".fa", ".fna", ".faa", ".ffn")
+
+
+def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
+    """Records of one length are examples; records of several lengths are joined to one long row of symbols.
+
+    The letters are those of a trained model's vocabulary, of `letters`, or all that the file has, in order.
+    """
+    file = TextFile.of(path)
+    records = read_records(file, progress)
+    if not records:
+        raise ValueError(f"{file.path} holds no record; expected lines that begin with > and sequences below them")
+    lowered = sum(sum(letter.islower() for letter in sequence) for _, sequence in records)
+    records = [(name, sequence.upper()) for name, sequence in records]
+    found = "".join(sorted({letter for _, sequence in records for letter in sequence}))
+    letters = vocabulary.symbols if vocabulary else config.letters or found
+    for name, sequence in records:
+        if not sequence:
+            raise ValueError(f"{file.path}: the record {name!r} has no sequence")
+        wrong = next((place for place, letter in enumerate(sequence) if letter not in letters), None)
+        if wrong is not None:
+            raise ValueError(
+                f"{file.path}: the record {name!r} has the letter {sequence[wrong]!r} at position {wrong}; "
+                f"expected {letters} (`letters` sets them)"
+            )
+    known = Vocabulary("chars", letters)
+    notes = [f"{lowered} small letters read as capitals"] if lowered else []
+    if len({len(sequence) for _, sequence in records}) == 1:
+        array = np.stack([known.encode(sequence).numpy() for _, sequence in records])
+        notes.append(f"{len(records)} sequences of {array.shape[1]} letters, {letters}")
+    else:
+        array = known.encode("".join(sequence for _, sequence in records)).numpy()
+        notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
+    given = {"letters": letters, "notes": tuple(notes)}
+    return load_arrays({"": array}, config, progress, source=None, where=str(file.path), **given)  # type: ignore[arg-type]
+
+
+def read_records(file: TextFile, progress: Progress) -> list[tuple[str, str]]:
+    """The name and the sequence of each record."""
+    try:
+        text = b"".join(file.blocks(progress, "Reading sequences")).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file.path} is not a FASTA file: it is not text (byte {error.start})") from error
+    found: list[tuple[str, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.strip()
+        if words.startswith(">"):
+            found.append((words[1:].split(maxsplit=1)[0] if words[1:].split() else f"record {len(found) + 1}", []))
+        elif words and not words.startswith(";"):
+            if not found:
+                raise ValueError(f"{file.path} is not a FASTA file: line {number} comes before any line with >")
+            found[-1][1].append("".join(words.split()))
+    return [(name, "".join(parts)) for name, parts in found]

@@ -1,0 +1,25 @@
+"""What a path holds, from what it is: so that nobody must say it."""
+
+from pathlib import Path
+
+from unordinal.data.arrays import array_axes
+from unordinal.data.fasta import ENDINGS as FASTA_ENDINGS
+
+PACKED = (".gz", ".xz", ".bz2", ".zip")
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+
+
+def guessed_kind(path: Path) -> str:
+    """The name in DATASETS that a path is to be read as: text, array, maps or fasta."""
+    path = path.expanduser()
+    ending = path.suffix.lower()
+    inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
+    if inner in TABLES or ending in TABLES:
+        raise ValueError(f"{path} is a table, and tables are not read yet; save its columns as an .npy of integers")
+    if path.is_dir():
+        return "maps"
+    if ending in (".npy", ".npz"):
+        return "maps" if array_axes(path) == 3 else "array"
+    if inner in FASTA_ENDINGS:
+        return "fasta"
+    return "text"

@@ -1,0 +1,63 @@
+"""A path is read as what it is."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unordinal.config import DataConfig
+from unordinal.data import load_data, resolved_name, shape_of
+from unordinal.data.guess import guessed_kind
+
+
+def test_every_kind_of_path(tmp_path: Path) -> None:
+    for name, array in (
+        ("row.npy", np.zeros(9, int)),
+        ("codes.npy", np.zeros((9, 4), int)),
+        ("maps.npy", np.zeros((9, 4, 4), int)),
+    ):
+        np.save(tmp_path / name, array)
+    np.savez(tmp_path / "maps.npz", train=np.zeros((9, 4, 4), int), val=np.zeros((9, 4, 4), int))
+    (tmp_path / "book.txt").write_text("a")
+    (tmp_path / "README").write_text("a")
+    (tmp_path / "book.txt.gz").write_bytes(gzip.compress(b"a"))
+    (tmp_path / "genes.fasta").write_text(">a\nACGT")
+    (tmp_path / "genes.fa.gz").write_bytes(gzip.compress(b">a\nACGT"))
+    (tmp_path / "pngs").mkdir()
+    expected = {"row.npy": "array", "codes.npy": "array", "maps.npy": "maps", "maps.npz": "maps", "book.txt": "text"}
+    expected |= {
+        "README": "text",
+        "book.txt.gz": "text",
+        "genes.fasta": "fasta",
+        "genes.fa.gz": "fasta",
+        "pngs": "maps",
+    }
+    for name, kind in expected.items():
+        assert guessed_kind(tmp_path / name) == kind, name
+        assert resolved_name(str(tmp_path / name)) == f"{kind}:{tmp_path / name}"
+        assert shape_of(str(tmp_path / name)) == ("maps" if kind == "maps" else "sequences")
+    assert shape_of(f"array:{tmp_path / 'maps.npy'}") == "maps"  # said outright
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.csv.gz"])
+def test_tables_are_not_read_yet(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("a,b")
+    with pytest.raises(ValueError, match="is a table, and tables are not read yet"):
+        load_data(DataConfig(str(tmp_path / name)))
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "nothing"), "missing.txt", "folder/"):
+        with pytest.raises(ValueError, match=r"no file .*; expected a text"):
+            load_data(DataConfig(name))
+    with pytest.raises(ValueError, match="unknown data 'dosc'; did you mean docs"):
+        load_data(DataConfig("dosc"))
+
+
+def test_a_folder_of_pictures(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for index in range(20):
+        Image.fromarray(rng.integers(0, 3, (4, 6)).astype(np.uint8)).save(tmp_path / f"{index}.png")
+    assert load_data(DataConfig(str(tmp_path))).spec.event_shape == (4, 6)
