@@ -3,11 +3,19 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+MOST_LISTED = 12  # names that fit into a line one still reads
+
 
 def unknown(
-    kind: str, name: str, known: Iterable[str], *, cutoff: float = 0.6, like: Mapping[str, str] | None = None
+    kind: str,
+    name: str,
+    known: Iterable[str],
+    *,
+    cutoff: float = 0.6,
+    like: Mapping[str, str] | None = None,
+    listed_by: str = "",
 ) -> ValueError:
-    """The error for a name that is not among the known ones.
+    """The error for a name that is not among the known ones; `listed_by` says what lists them where they are many.
 
     `like` gives what the part of the name before a colon is compared with, where that is not the known name itself.
 
@@ -18,7 +26,8 @@ def unknown(
     shown = {like[known_name] if like else known_name: known_name for known_name in names}
     near = [shown[match] for match in get_close_matches(name.partition(":")[0], shown, n=1, cutoff=cutoff)]
     hint = f"; did you mean {near[0]}?" if near else ""
-    return ValueError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
+    rest = f" (known: {', '.join(names)})" if len(names) <= MOST_LISTED else f"; {listed_by}" if listed_by else ""
+    return ValueError(f"unknown {kind} {name!r}{hint}{rest}")
 
 
 def check_known(kind: str, name: str, known: Iterable[str]) -> None:

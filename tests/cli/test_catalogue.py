@@ -13,7 +13,7 @@ from unordinal.recipes import configured
 
 
 def test_presets_and_data_are_listed(cli: Cli, book: Path) -> None:
-    listed = cli("presets", "--json").json["presets"]
+    listed = cli("presets", "--parameters", "--json").json["presets"]
     assert listed["text8/multinomial"]["parameters"]["tiny"] < listed["text8/multinomial"]["parameters"]["paper"]
     assert "text8/multinomial" in cli("presets").out
     assert "text:PATH" in cli("data").out

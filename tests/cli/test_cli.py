@@ -34,9 +34,9 @@ def test_help_names_every_command_and_gives_examples(cli: Cli) -> None:
 
 def test_names_that_do_not_exist(cli: Cli) -> None:
     refused(cli("trian"), "unknown command 'trian'; did you mean train?")
-    refused(cli("train", "text8/multinomal"), "unknown preset 'text8/multinomal'; did you mean text8/multinomial?")
-    refused(cli("train"), "which preset?")
-    refused(cli("train", "--steps", "3"), "which preset?")
+    refused(cli("train", "text8/multinomal"), "unknown experiment 'text8/multinomal'; did you mean text8/multinomial?")
+    refused(cli("train"), "which model?")
+    refused(cli("train", "--steps", "3"), "which model?")
     refused(cli("train", "text8/multinomial", "--size", "huge"), "unknown size 'huge'; expected tiny, small, paper")
     refused(cli(*TRAIN, "--batchsize", "3"), "--batch-size")
     refused(cli("evaluate", "run", "--spilt", "val"), "--split")

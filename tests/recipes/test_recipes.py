@@ -124,7 +124,9 @@ def test_names_and_shapes() -> None:
         "UNet",
     ]
     for call, message in (
-        (lambda: configured("text8/amr"), "unknown preset 'text8/amr'; did you mean text8/arm?"),
+        (lambda: configured("text8/amr"), "unknown experiment 'text8/amr'; did you mean text8/arm"),
+        (lambda: configured("amr"), "unknown model 'amr'; did you mean arm"),
+        (lambda: configured("cityscapes/arm"), "the paper did not run arm on cityscapes"),
         (lambda: configured("arm", "big"), "unknown size 'big'; expected tiny, small, paper"),
         (lambda: configured("arm", "tiny", "maps"), "arm is a model of sequences, but the data are maps"),
     ):

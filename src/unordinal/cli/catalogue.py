@@ -1,8 +1,9 @@
 """`unordinal presets` and `unordinal data [NAME]`: what there is."""
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PresetsArgs:
+    parameters: bool = False
+    """Count the parameters of every experiment at every size, which takes some seconds."""
     json: bool = False
     """One JSON object on stdout."""
 
 
 def presets_main(argv: list[str]) -> int:
-    description = "List the presets and their sizes.\n\nExample: unordinal presets --json"
+    description = "List the models, and the experiments of the paper.\n\nExample: unordinal presets --json"
     args = tyro.cli(
         PresetsArgs,
         args=argv,
@@ -31,36 +34,68 @@ def presets_main(argv: list[str]) -> int:
     )
     from unordinal.recipes import RECIPES, SIZES, configured, experiments
 
-    values = {}
+    models = {name: {"description": r.description, "takes": list(r.takes)} for name, r in RECIPES.items()}
+    presets: dict[str, dict[str, Any]] = {}
     for name, (recipe, task) in experiments().items():
-        sizes = {size: num_parameters(configured(name, size)) for size in SIZES}
-        description = f"{RECIPES[recipe].description} ({task})"
-        values[name] = {"description": description, "parameters": sizes}
-        if not args.json:
-            print(f"{name}\n  {description}")
-            print("  " + "  ".join(f"{size}: {count / 1e6:.1f} M parameters" for size, count in sizes.items()))
+        presets[name] = {"model": recipe, "data": task, "description": RECIPES[recipe].description}
+        if args.parameters:
+            presets[name]["parameters"] = {size: num_parameters(configured(name, size)) for size in SIZES}
     if args.json:
-        print_json({"presets": values})
+        print_json({"models": models, "presets": presets, "sizes": list(SIZES)})
+    else:
+        show_models(models)
+        show_experiments(presets)
     return 0
 
 
+def show_models(models: dict[str, dict[str, Any]]) -> None:
+    """Models by the shape of the data that they take."""
+    width = max(map(len, models))
+    print("Models: unordinal train MODEL --data WHAT [--size tiny|small|paper]")
+    for title, takes in (
+        ("sequences and maps", ["sequences", "maps"]),
+        ("sequences", ["sequences"]),
+        ("maps", ["maps"]),
+    ):
+        print(f"\n  {title}")
+        for name, entry in models.items():
+            if entry["takes"] == takes:
+                print(f"    {name:<{width}}  {entry['description']}")
+
+
+def show_experiments(presets: dict[str, dict[str, Any]]) -> None:
+    """The paper's experiments by data set."""
+    print("\nThe paper's experiments, with its data and settings: unordinal train EXPERIMENT --size paper\n")
+    tasks = dict.fromkeys(entry["data"] for entry in presets.values())
+    for task in tasks:
+        names = [name for name, entry in presets.items() if entry["data"] == task]
+        print(textwrap.fill(", ".join(names), 100, initial_indent="  ", subsequent_indent="  "))
+        for name in names:
+            counts = presets[name].get("parameters", {})
+            if counts:
+                shown = "  ".join(f"{size}: {count / 1e6:.1f} M parameters" for size, count in counts.items())
+                print(f"    {name:<36} {shown}")
+
+
 def num_parameters(config: RunConfig) -> int:
-    """Parameters of a preset's model, counted without allocating them."""
+    """Parameters of an experiment's model, counted without allocating them."""
     import torch
 
     from unordinal.data.spec import DataSpec
 
-    if config.data.name == "eight-gaussians":
-        spec = DataSpec(config.data.name, 91, (2,))
-    elif config.data.name == "cityscapes":
-        spec = DataSpec(config.data.name, 8, (32, 64))
-    else:
-        assert config.data.alphabet
-        assert config.data.length
-        spec = DataSpec(config.data.name, {"text8": 27, "bytes": 256}[config.data.alphabet], (config.data.length,))
+    num_classes, shape = EXPERIMENT_SHAPES[config.data.name]
     with torch.device("meta"):
-        model = config.model.build(spec)
+        model = config.model.build(DataSpec(config.data.name, num_classes, shape))
     return sum(p.numel() for p in model.parameters())
+
+
+# Classes and shape of an example of each data set of the paper.
+EXPERIMENT_SHAPES: dict[str, tuple[int, tuple[int, ...]]] = {
+    "text8": (27, (256,)),
+    "enwik8": (256, (320,)),
+    "eight-gaussians": (91, (2,)),
+    "cityscapes": (8, (32, 64)),
+}
 
 
 @dataclass(frozen=True)

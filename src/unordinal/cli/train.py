@@ -82,7 +82,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     if wants_help and first not in known:
         first = next(iter(experiments()))
     elif not first or first.startswith("-"):
-        raise ValueError(f"which preset? unordinal train PRESET ... (known: {', '.join(known)})")
+        raise ValueError("which model? unordinal train MODEL --data WHAT; `unordinal presets` lists the models")
     name, given = first, dict(itertools.pairwise(words))
     size = given.get("--size", "tiny")
     if name in RECIPES and "--data" not in given and not wants_help:

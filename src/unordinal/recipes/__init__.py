@@ -1,7 +1,7 @@
 """Recipes: RECIPES names every model, and `configured` turns a name and a size into a run's whole configuration.
 
-A model is its class in `models/`, its recipe in a file here, and one line in RECIPES; the command line, `fit`, the
-contract tests and the end-to-end test find it there. Nothing here imports torch until a model is built.
+A model is its class in `models/`, its recipe in a file here, and one line in RECIPES, where all the rest finds it.
+Nothing here imports torch until a model is built.
 """
 
 from typing import get_args
@@ -61,8 +61,17 @@ def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> Run
             raise ValueError(f"{name} is a model of {' and '.join(RECIPES[name].takes)}, but the data are {shape}")
         known = {name: (name, shape)}
     if name not in known:
-        raise unknown("preset", name, [*RECIPES, *known], cutoff=0.4)
+        raise unknown_name(name)
     recipe, task = known[name]
     plan = RECIPES[recipe].plan(size, task)
     data = EXPERIMENT_DATA.get(task, DataConfig(""))
     return RunConfig(name, recipe, size, data, plan.model, plan.train, plan.optim)
+
+
+def unknown_name(name: str) -> ValueError:
+    """The error for a name that is neither a model nor an experiment, with the nearest of its own kind."""
+    data, slash, model = name.partition("/")
+    if data in EXPERIMENT_DATA and model in RECIPES:
+        return ValueError(f"the paper did not run {model} on {data}; train the model {model} on data of yours")
+    kind, known = ("experiment", list(experiments())) if slash else ("model", list(RECIPES))
+    return unknown(kind, name, known, cutoff=0.4, listed_by="`unordinal presets` lists models and experiments")

@@ -77,7 +77,6 @@ class ArgmaxFlowSettings(ModelSettings):
 
 
 def autoregressive(size: Size, task: Task) -> Plan:
-    """One autoregressive layer; a surjection is chosen below."""
     if task == "toy":
         width = {"tiny": 64, "small": 128, "paper": 256}[size]
         density = Mixture(LSTM(width, 1), num_mixtures=8)
@@ -88,32 +87,26 @@ def autoregressive(size: Size, task: Task) -> Plan:
         optim = OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
         return Plan(ArgmaxFlowSettings(density, SeqInverse()), train, optim)
     if size == "tiny":
-        density = Mixture(LSTM(256, 1), num_mixtures=8, channel_width=32)
-        train = TrainConfig(minutes=2, batch_size=4, lr=1.2e-2)
+        density, batch_size, lr = Mixture(LSTM(256, 1), num_mixtures=8, channel_width=32), 4, 1.2e-2
     else:
-        density = Mixture(LSTM(768, 2), num_mixtures=8)
-        train = TrainConfig(minutes=60, batch_size=16, lr=2e-3)
+        density, batch_size, lr = Mixture(LSTM(768, 2), num_mixtures=8), 16, 2e-3
+    train = TrainConfig(minutes=MINUTES[size], batch_size=batch_size, lr=lr)
     return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), train, QUICK_ADAMW)
 
 
 def coupling(size: Size, task: Task) -> Plan:
-    """Coupling layers; a surjection is chosen below."""
     if size == "paper":
         is_bytes = task == "enwik8"
         net = LSTM(768, 2, dropout=0.1) if is_bytes else LSTM(512, 2, dropout=0.05)
         train = TrainConfig(epochs=20 if is_bytes else 40, batch_size=32 if is_bytes else 16, lr=1e-3)
         optim = OptimConfig(optimizer="adamax", decay_per_epoch=0.995, ema=0.0)
         return Plan(ArgmaxFlowSettings(CouplingLayers(net), SeqInverse()), train, optim)
-    if size == "tiny":
-        density = CouplingLayers(LSTM(64, 1), num_flows=4, num_mixtures=4)
-        train = TrainConfig(minutes=2, batch_size=4, lr=8e-3)
-    else:
-        density = CouplingLayers(LSTM(256, 1), num_mixtures=4)
-        train = TrainConfig(minutes=60, batch_size=16, lr=2e-3)
+    width, num_flows, batch_size, lr = (64, 4, 4, 8e-3) if size == "tiny" else (256, 8, 16, 2e-3)
+    density = CouplingLayers(LSTM(width, 1), num_flows, num_mixtures=4)
+    train = TrainConfig(minutes=MINUTES[size], batch_size=batch_size, lr=lr)
     return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), train, QUICK_ADAMW)
 
 
-# p and q of argmax flows and of the VAE on maps.
 MAP_FLOWS: dict[Size, tuple[Levels, MapInverse]] = {
     "tiny": (Levels(DenseNet(64, 2), 3, num_flows=4), MapInverse(DenseNet(32, 1), DenseNet(32, 2), num_flows=4)),
     "small": (Levels(DenseNet(128, 3), 3, num_flows=8), MapInverse(DenseNet(64, 2), DenseNet(64, 3), num_flows=4)),
@@ -122,7 +115,7 @@ MAP_FLOWS: dict[Size, tuple[Levels, MapInverse]] = {
 
 
 def map_training(size: Size) -> tuple[TrainConfig, OptimConfig]:
-    """How flows and the VAE of maps are trained."""
+    """How flows and the VAE of maps are trained; MAP_FLOWS has their p and q."""
     if size == "paper":
         return MAP_TRAIN, MAP_OPTIM
     batch_size, lr = (4, 2e-3) if size == "tiny" else (8, 1e-3)

@@ -48,8 +48,8 @@ class ArmSettings(ModelSettings):
 def arm(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all texts)
     if size == "paper":
         net = Transformer(512, num_blocks=64, num_heads=2, dropout=0.55)
-        train = TrainConfig(epochs=100, batch_size=16, lr=1e-4)
-        return Plan(ArmSettings(net, auxiliary=True), train, OptimConfig(optimizer="adam", ema=0.0))
+        optim = OptimConfig(optimizer="adam", ema=0.0)
+        return Plan(ArmSettings(net, auxiliary=True), TrainConfig(epochs=100, batch_size=16, lr=1e-4), optim)
     if size == "tiny":  # small batches and large steps: what counts in minutes is the number of steps
         net = Transformer(128, num_blocks=3, num_heads=4, conv=5)
         train = TrainConfig(minutes=2, batch_size=4, lr=3e-3)

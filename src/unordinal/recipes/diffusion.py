@@ -1,9 +1,8 @@
 """Multinomial diffusion: tab:details_text_models and tab:architecture_text_models for text, section 6.2 for maps.
 
-Size paper is what those say, epochs from appendix B. On maps the U-Net and T = 4000 are those of the authors' code; the
-paper's text names neither, and the U-Net's sizes are ours. Appendix B.2 trains every model of maps alike, so the
-diffusion has the flows' optimiser. tiny and small are ours: another network, optimiser and way of drawing times, chosen
-for two minutes and for an hour on two cores. The bound they report is that of the same discrete-time model.
+Size paper is what those and appendix B say. On maps the U-Net and T = 4000 are those of the authors' code, for the
+paper's text names neither, and its sizes are ours. tiny and small are ours: another network, optimiser and way of
+drawing times, for two minutes and for an hour on two cores. Their bound is that of the same discrete-time model.
 """
 
 from dataclasses import dataclass, replace
@@ -59,8 +58,8 @@ def multinomial(size: Size, task: Task) -> Plan:
 
 def multinomial_maps(size: Size) -> Plan:
     if size == "paper":
-        # parts of 16 maps are fastest on a CPU
-        return Plan(MultinomialSettings(UNet(), 4000), replace(MAP_TRAIN, accumulate=4), MAP_OPTIM)
+        train = replace(MAP_TRAIN, accumulate=4)  # parts of 16 maps are fastest on a CPU
+        return Plan(MultinomialSettings(UNet(), 4000), train, MAP_OPTIM)
     net = UNet(32, num_levels=3, deep_blocks=2) if size == "tiny" else UNet(48, num_levels=3, deep_blocks=3)
     model = MultinomialSettings(net, 4000, times="stratified")
     return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=8, lr=2e-3, accumulate=2), QUICK_MUON)

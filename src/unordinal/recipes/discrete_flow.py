@@ -58,11 +58,11 @@ def discrete_flow(size: Size, task: Task) -> Plan:
         model = DiscreteFlowSettings(LSTM(width, num_layers=1), num_flows=2)
         return Plan(model, toy_train(size), QUICK_ADAMW)
     if size == "paper":
-        model = DiscreteFlowSettings(Transformer(512, num_blocks=8, num_heads=8))
+        model = DiscreteFlowSettings(Transformer(512, 8, num_heads=8))
         optim = OptimConfig(optimizer="adam", decay_per_epoch=0.995, ema=0.0)
         return Plan(model, TrainConfig(epochs=40, batch_size=64, lr=1e-3), optim)
-    tiny, small = Transformer(128, num_blocks=3, num_heads=4, conv=5), Transformer(384, 6, num_heads=6, conv=5)
-    model = DiscreteFlowSettings(tiny if size == "tiny" else small)
+    width, num_blocks, num_heads = (128, 3, 4) if size == "tiny" else (384, 6, 6)
+    model = DiscreteFlowSettings(Transformer(width, num_blocks, num_heads, conv=5))
     return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=16, lr=1e-3), QUICK_ADAMW)
 
 

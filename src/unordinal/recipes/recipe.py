@@ -39,12 +39,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model by name.
+    """A model by name: the dataclass of its `settings`, and its `plan` for a size and a task.
 
-    `settings` is the dataclass of its settings, whose `build(spec)` makes the model; `plan(size, task)` gives the
-    settings, budget and optimiser of a size. `experiments` are the paper's data sets that the model was run on: `text8`
-    is shown as text8/NAME, and one that holds a slash has that very name. `variants` are changes of settings, by name,
-    that the table of sampling times shows beside each other.
+    `experiments` are the paper's data sets that it was run on: `text8` is called text8/NAME, and one that holds a slash
+    has that very name. `variants` are changes of settings that the table of sampling times shows beside each other.
     """
 
     description: str
