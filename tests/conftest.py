@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unordinal.cli import run as run_cli
-from unordinal.recipes import experiments
+from unordinal.recipes import RECIPES, experiments
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
@@ -40,8 +40,10 @@ SMALL_MODELS = {  # by the name of the recipe
 }
 
 
-def small_flags(preset: str) -> list[str]:
-    """Flags that make a preset's model a few weights large."""
+def small_flags(preset: str, data: str = "") -> list[str]:
+    """Flags that make a model a few weights large: that of an experiment, or one by name for its data."""
+    if preset in RECIPES:
+        preset = f"{'cityscapes' if data == 'streets' else 'text8'}/{preset}"
     recipe, task = experiments()[preset]
     if preset == "cityscapes/multinomial":
         return [*SMALL_MAPS, "--model.net.width", "8", "--model.num-steps", "20"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import unordinal
-from unordinal.api import given_shape
+from unordinal.api import given_shape, reverse_steps
 from unordinal.data import Data, data_from_array
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
@@ -195,7 +195,7 @@ def test_models_and_experiments_are_found_by_name_and_data_must_have_their_shape
         ("text8/arm", "streets", "text8/arm takes sequences, but streets gives maps"),
         ("cityscapes/multinomial", "docs", "cityscapes/multinomial takes maps, but docs gives sequences"),
         ("argmax-softplus", skewed(), "argmax-softplus is a model of maps, but the data are sequences"),
-        ("amr", skewed(), "unknown preset 'amr'; did you mean arm"),
+        ("amr", skewed(), "unknown model 'amr'; did you mean arm"),
     ):
         with pytest.raises(ValueError, match=message):
             unordinal.fit(name, data, out=tmp_path / "other")
@@ -222,3 +222,60 @@ def test_the_shape_of_data_is_known_before_they_are_loaded(tmp_path: Path) -> No
     ]
     for data, shape in given:
         assert given_shape(data) == shape
+
+
+def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings: dict[str, Any] = {"length": 16, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
+    run = unordinal.fit("arm", str(book), out=tmp_path / "run", steps=3, progress=False, **settings)
+    assert capsys.readouterr().err == ""  # quiet, as asked
+    texts = run.sample(3, prompt="the fox", seed=1)
+    assert [len(text) for text in texts] == [16] * 3
+    assert all(text.startswith("the fox") for text in texts)
+    assert run.sample(3, prompt="the fox", seed=1) == texts
+    assert run.score().unit == "bits per character"
+    assert len(repr(run).splitlines()) == 3
+    assert "validation" in repr(run)
+    run.save(tmp_path / "copy")
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["config.json", "model.safetensors"]
+    again = unordinal.load(tmp_path / "copy")
+    assert again.sample(3, prompt="the fox", seed=1) == texts
+    assert again.score(str(book), split="test").bits_per_dim == run.score().bits_per_dim
+    with pytest.raises(ValueError, match="already holds a run"):
+        run.save(tmp_path / "copy")
+    for call, message in (
+        (lambda: run.sample(steps=3), "has no setting steps"),
+        (lambda: run.sample(prompt="Ä"), "expected a-z and space"),
+        (lambda: run.sample(colour=1), "has no setting colour"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_a_diffusion_takes_at_most_256_steps_unless_told(tmp_path: Path) -> None:
+    assert [reverse_steps(None, whole) for whole in (20, 256, 257, 4000, None)] == [None, None, 256, 256, 256]
+    assert reverse_steps("all", 4000) is None
+    assert reverse_steps(7, 4000) == 7
+    with pytest.raises(ValueError, match="in continuous time give a number"):
+        reverse_steps("all", None)
+
+
+def test_fit_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unordinal.fit(Histogram(), skewed(), out=tmp_path / "run", steps=3)
+    assert "validation" in capsys.readouterr().err
+
+
+def test_a_bare_model_is_scored(tmp_path: Path) -> None:
+    """A model of uniform classes costs log2(3) bits a position, whatever the data."""
+    model = Histogram()
+    model.logits.data.zero_()
+    score = unordinal.score(model, skewed(50))
+    assert score.bits_per_dim == pytest.approx(math.log2(3))
+    assert score.num_examples == 50
+    with pytest.raises(ValueError, match="a bare model is scored on an array"):
+        unordinal.score(model)
+
+
+def test_public_names_are_shown() -> None:
+    assert {"fit", "load", "score", "Run", "Diffusion", "coupling_flow", "RECIPES"} <= set(dir(unordinal))
+    for name in dir(unordinal):
+        assert getattr(unordinal, name) is not None

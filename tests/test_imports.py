@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unordinal"
 ORDER = [
-    {"config", "errors", "names", "progress", "numerics", "model"},
+    {"config", "console", "errors", "names", "progress", "numerics", "model"},
     {"data"},
     {"nets", "flows", "surjections", "diffusion"},
     {"models"},

@@ -24,13 +24,14 @@ def shortened(words: list[str]) -> list[str]:
     """The same command, a few steps of a small network long."""
     if words[1] != "train":
         return words[1:]
-    kept = ["text:letters.txt" if word == "text:text8.prefix.xz" else word for word in words[1:]]  # not ours
+    kept = ["letters.txt" if word == "text8.prefix.xz" else word for word in words[1:]]  # not ours
+    data = kept[kept.index("--data") + 1] if "--data" in kept else ""
     for flag in ("--minutes", "--steps", "--data-split", "--validate-examples"):
         if flag in kept:
             del kept[kept.index(flag) : kept.index(flag) + 2]
     if "--size" in kept:
         del kept[kept.index("--size") : kept.index("--size") + 2]
-    return [*kept, *small_flags(kept[1]), "--steps", "2"]
+    return [*kept, *small_flags(kept[1], data), "--steps", "2"]
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])

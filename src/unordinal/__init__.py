@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unordinal.api import fit, score
+    from unordinal.api import Run, fit, load, score
     from unordinal.data import Data, DataSpec, Vocabulary, load_data
     from unordinal.diffusion.process import NoiseProcess
     from unordinal.diffusion.schedules import cosine_schedule
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct
     from unordinal.surjections.rounding import OneHotRounding
     from unordinal.surjections.surjection import Surjection
-    from unordinal.train.run import Run, load
 
 # Where each public name lives; imported when first asked for, so that `unordinal --help` does not wait for torch.
 _PUBLIC = {
@@ -71,8 +70,8 @@ _PUBLIC = {
     "CartesianProduct": "unordinal.surjections.cartesian",
     "OneHotRounding": "unordinal.surjections.rounding",
     "Surjection": "unordinal.surjections.surjection",
-    "Run": "unordinal.train.run",
-    "load": "unordinal.train.run",
+    "Run": "unordinal.api",
+    "load": "unordinal.api",
 }
 
 __all__ = [
@@ -124,3 +123,7 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(import_module(_PUBLIC[name]), name)
         return value
     raise AttributeError(f"module 'unordinal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

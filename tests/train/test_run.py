@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from unordinal.api import load
 from unordinal.config import DataConfig, RunConfig, with_settings
 from unordinal.data import load_data
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
-from unordinal.train.run import RunFolder, load
+from unordinal.train.run import RunFolder
 
 SPEC = DataSpec("docs", 3, (8,))
 CONFIG = with_settings(configured("arm"), {"net.width": 8, "num_blocks": 1, "num_heads": 1, "steps": 3})

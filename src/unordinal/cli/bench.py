@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device
-from unordinal.cli.console import print_json, progress, say
 from unordinal.config import Size
+from unordinal.console import print_json, progress, say
 from unordinal.names import unknown
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from unordinal.cli.console import print_json, progress, say
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
+from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data

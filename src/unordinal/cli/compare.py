@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device, counted
-from unordinal.cli.console import print_json, progress
+from unordinal.console import print_json, progress
 
 EXAMPLE = """Compare two runs on the same examples: the difference of their bits, with the error of the difference.
 
@@ -40,9 +40,8 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         CompareArgs, args=argv, prog="unordinal compare", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.api import check_alike, data_of
+    from unordinal.api import check_alike, data_of, load
     from unordinal.evaluate.compare import compare
-    from unordinal.train.run import load
 
     check_seed(args.seed)
     device = chosen_device(args.machine)

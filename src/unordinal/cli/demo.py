@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device
-from unordinal.cli.console import print_json, progress, say
+from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from unordinal.api import Run
     from unordinal.data.splits import Data
     from unordinal.evaluate.likelihood import Score
-    from unordinal.train.run import Run
 
 PRESET, SIZE = "text8/multinomial", "tiny"
 NUM_SAMPLES, SAMPLE_STEPS, SCORE_REPEATS = 4, 250, 4
@@ -45,6 +45,7 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
+    from unordinal.api import load
     from unordinal.cli.train import free_name, train_and_tell
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
@@ -52,7 +53,6 @@ def main(argv: list[str]) -> int:
     from unordinal.recipes import configured
     from unordinal.tasks.drawing import draw
     from unordinal.train.checks import check_settings
-    from unordinal.train.run import load
 
     base = configured(PRESET, SIZE)
     config = replace(

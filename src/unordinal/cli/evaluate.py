@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, counted
-from unordinal.cli.console import print_json, progress, say
+from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
+    from unordinal.api import Run
     from unordinal.data.splits import Data
     from unordinal.evaluate.likelihood import Score
-    from unordinal.train.run import Run
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 
@@ -66,10 +66,9 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         EvaluateArgs, args=argv, prog="unordinal evaluate", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.api import data_of
+    from unordinal.api import data_of, load
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
-    from unordinal.train.run import load
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))

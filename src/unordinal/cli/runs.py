@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from unordinal.cli.console import print_json, say
+from unordinal.console import print_json, say
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
-from unordinal.cli.console import print_json, progress, say
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.writing import write_chain, write_samples
+from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from unordinal.api import Run
     from unordinal.data.spec import DataSpec
     from unordinal.model import CategoricalModel
     from unordinal.tasks.drawing import Drawn
-    from unordinal.train.run import Run
 
 RECONSTRUCTED = 8  # maps at a time
-DEFAULT_STEPS = 256  # of a diffusion, which may have thousands and keep a laptop busy for minutes
 
 EXAMPLE = """Draw from a run.
 
@@ -73,8 +72,8 @@ def main(argv: list[str]) -> int:
     args = tyro.cli(
         SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
+    from unordinal.api import load
     from unordinal.tasks.drawing import draw
-    from unordinal.train.run import load
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))
@@ -153,18 +152,13 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
 
 
 def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
-    """How many reverse steps to take; None takes them all."""
-    if asked == "all":
-        if whole is None:
-            raise ValueError("--steps all is for diffusions in discrete steps; in continuous time give a number")
-        return None
-    if isinstance(asked, int):
-        return asked
-    if whole is None or whole > DEFAULT_STEPS:
-        if whole is not None:
-            say(f"Taking {DEFAULT_STEPS} of the {whole} reverse steps; --steps all takes them all.")
-        return DEFAULT_STEPS
-    return None
+    """How many reverse steps to take, and a line where that is fewer than there are; None takes them all."""
+    from unordinal.api import reverse_steps
+
+    steps = reverse_steps(asked, whole)
+    if asked is None and steps is not None and whole is not None:
+        say(f"Taking {steps} of the {whole} reverse steps; --steps all takes them all.")
+    return steps
 
 
 def encoded_prompt(prompt: str, run: "Run") -> "Tensor":

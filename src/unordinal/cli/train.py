@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes
-from unordinal.cli.console import TrainingReporter, print_json, progress, say
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
+from unordinal.console import TrainingReporter, print_json, progress, say
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unordinal.cli.console import progress
+from unordinal.console import progress
 
 if TYPE_CHECKING:
     from torch import Tensor

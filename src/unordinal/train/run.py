@@ -1,21 +1,17 @@
 """A run's folder: config.json, model.safetensors, metrics.jsonl, checkpoints/, plots/."""
 
 import json
-import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
-import torch
 
 from unordinal.config import RunConfig
 from unordinal.data import located_name, portable_name
-from unordinal.data.spec import DataSpec, Vocabulary
-from unordinal.data.splits import Data
+from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
 from unordinal.model import CategoricalModel
 
@@ -115,6 +111,14 @@ class RunFolder:
         except (safetensors.SafetensorError, OSError):
             return None
 
+    def copy_to(self, path: Path) -> None:
+        """Copy the run's configuration and weights, all that a model is, into a new folder."""
+        other = RunFolder(path)
+        config, spec = self.read()
+        other.create(config, spec)
+        with replacing(other.weights) as file:
+            file.write(self.weights.read_bytes())
+
     def load_weights(self, model: CategoricalModel) -> None:
         if not self.weights.exists():
             raise ValueError(
@@ -131,36 +135,6 @@ class RunFolder:
             model.load_state_dict(tensors)
         except RuntimeError as error:
             raise ValueError(f"{self.weights} does not fit the model of {self.config}: {error}") from error
-
-
-@dataclass(frozen=True)
-class Run:
-    """A trained model and what belongs to it; unpacks as `model, vocabulary = load(...)`."""
-
-    model: CategoricalModel
-    spec: DataSpec
-    config: RunConfig
-    folder: RunFolder
-    data: Data | None = None  # what it was trained on, where this process did that
-
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        return self.spec.vocabulary
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.model, self.vocabulary))
-
-
-def load(
-    path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None
-) -> Run:
-    """The model of a run with its published weights, in eval mode; give `model` where it was one of your own making."""
-    folder = RunFolder(Path(path))
-    config, spec = folder.read()
-    if model is None:
-        model = config.model.build(spec)
-    folder.load_weights(model)
-    return Run(model.to(device).eval(), spec, config, folder)
 
 
 @dataclass(frozen=True)

@@ -67,3 +67,10 @@ def check_same_run(old: RunConfig, new: RunConfig, folder: RunFolder) -> None:
     changed = differences(old, new, ignore=CHANGEABLE)
     if changed:
         raise ValueError(f"cannot resume {folder.path} with other settings: {'; '.join(changed)}")
+
+
+def best_device() -> torch.device:
+    """cuda, then mps, then the CPU: the first that is here."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from unordinal.cli import console
-from unordinal.cli.console import TrainingReporter, plain_progress, print_json, progress, say
+from unordinal import console
+from unordinal.console import TrainingReporter, plain_progress, print_json, progress, say
 
 
 @pytest.fixture
