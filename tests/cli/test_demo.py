@@ -12,8 +12,10 @@ def test_demo_end_to_end(cli: Cli) -> None:
     assert result.code == 0, result.err
     values = result.json
     assert set(values["baselines"]) >= {"order-0 counts", "order-3 counts", "xz -9e"}
-    assert Path("runs/demo/plots/loss.png").exists()
+    assert {name: part["kind"] for name, part in values["models"].items()} == {"arm": "exact", "multinomial": "elbo"}
+    assert all(len(part["samples"]) == 3 for part in values["models"].values())
+    assert Path("runs/demo/arm/plots/loss.png").exists()
     page = Path("runs/demo/report.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 3  # two losses and a chain
     assert "http" not in page.replace("<!doctype html>", "")
     assert free_name(Path("runs/demo")) == Path("runs/demo-2")

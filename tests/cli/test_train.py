@@ -161,7 +161,7 @@ def test_arrays_that_cannot_be_used(cli: Cli, tmp_path: Path) -> None:
         (np.full((90, 8), -2), (), "has class -2"),
         (np.full((90, 8), 0.5), (), "dtype float64"),
         (np.full((90, 8), 7), ("--num-classes", "7"), "has class 7, but num_classes is 7"),
-        (np.full((90, 8), 300), (), "has class 300"),
+        (np.full((90, 8), 65_536), (), "has class 65536; at most 65536 classes"),
         (np.arange(90 * 64).reshape(90, 8, 8) % 3, (), "takes sequences"),
     ):
         np.save(tmp_path / "x.npy", array)

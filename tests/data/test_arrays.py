@@ -58,7 +58,7 @@ def test_arrays_from_python() -> None:
     [
         (np.full((50, 4), -1), {}, "has class -1; expected classes from 0"),
         (np.zeros((50, 4)), {}, "dtype float64; expected integer classes"),
-        (np.full((50, 4), 256), {}, "has class 256; at most 256 classes"),
+        (np.full((50, 4), 65_536), {}, "has class 65536; at most 65536 classes"),
         (np.full((50, 4), 5), {"num_classes": 5}, "has class 5, but num_classes is 5"),
         (np.zeros((50, 4), int), {}, "only class 0"),
         (np.zeros((0, 4), int), {}, r"shape \(0, 4\)"),
@@ -99,3 +99,33 @@ def test_arrays_of_maps_are_flipped_like_maps() -> None:
     assert not data_from_array(maps[:, 0]).train.flips  # rows have no left and right to speak of
     with pytest.raises(ValueError, match="`flips` mirrors maps left to right; leave it out with the array"):
         data_from_array(maps[:, 0], DataConfig("array", flips=True))
+
+
+@pytest.mark.parametrize("num_classes", [2, 256, 257, 65_536])
+def test_many_classes_are_stored_in_the_smallest_integer_and_come_back(num_classes: int, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, num_classes, (60, 5))
+    x[0, 0] = num_classes - 1
+    np.save(tmp_path / "x.npy", x)
+    for data in (
+        load_data(DataConfig(str(tmp_path / "x.npy"), split="60,0,0")),
+        data_from_array({"train": x, "val": x, "test": x}),
+    ):
+        assert data.spec.num_classes == num_classes
+        assert data.train.symbols.dtype == (np.uint8 if num_classes <= 256 else np.uint16)
+        assert np.array_equal(data.train.examples(np.arange(60)).numpy(), x)
+
+
+def test_letters_name_the_classes(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.tile([0, 1, 2, 3], (40, 2)))
+    data = load_data(DataConfig(str(tmp_path / "x.npy"), letters="ACGTN"))
+    assert data.spec.num_classes == 5
+    assert data.spec.show(data.train[0]) == "ACGTACGT"
+    for letters, num_classes, message in (
+        ("ACG", None, "has class 3, but num_classes is 3"),
+        ("ACGT", 5, "`letters` names 4 classes, but `num_classes` is 5"),
+        ("ACCT", None, "different characters"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_data(DataConfig(str(tmp_path / "x.npy"), letters=letters, num_classes=num_classes))
+    with pytest.raises(ValueError, match="`letters` names the classes of arrays and FASTA files"):
+        load_data(DataConfig("docs", alphabet="text8", letters="ab"))

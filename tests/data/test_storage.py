@@ -79,10 +79,10 @@ def test_symbols_are_prepared_once_per_key_and_anew_when_damaged(folder: Path) -
     assert source.reads == 1
     stored_symbols({"of": "b"}, source, dict)
     assert source.reads == 2
-    assert len(list(folder.glob("*.u8"))) == 2
+    assert len(list(folder.glob("*.bin"))) == 2
     for damage in (lambda path: path.write_bytes(b"\1"), lambda path: path.with_suffix(".json").write_text("{")):
         before = source.reads
-        for path in folder.glob("*.u8"):
+        for path in folder.glob("*.bin"):
             damage(path)
         assert stored_symbols({"of": "a"}, source, dict)[0].tolist() == [1, 2, 3, 4, 5]
         assert source.reads == before + 1

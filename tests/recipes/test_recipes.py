@@ -201,3 +201,32 @@ def test_a_family_from_outside_is_trained_resumed_scored_and_sampled(
 
 def test_sizes_are_those_of_the_configuration() -> None:
     assert SIZES == ("tiny", "small", "paper")
+
+
+MANY_CLASSES = """
+import resource, sys, tempfile
+from dataclasses import replace
+from pathlib import Path
+import numpy as np, torch
+from unordinal.data import data_from_array
+from unordinal.recipes import configured
+from unordinal.train.loop import Loop
+from unordinal.train.run import RunFolder
+
+config = configured(sys.argv[1])
+x = np.random.default_rng(0).integers(0, 50_257, (32, 256))
+x[0, 0] = 50_256
+data = data_from_array({"train": x, "val": x[:4], "test": x[:4]})
+with tempfile.TemporaryDirectory() as folder:
+    train = replace(config.train, steps=2, minutes=None)
+    loop = Loop(config.model.build(data.spec), data, train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))
+    loop.train_step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["multinomial", "arm", "argmax-ar"])
+def test_a_step_with_50257_classes_takes_less_than_8_gigabytes(name: str) -> None:
+    out = subprocess.run([sys.executable, "-c", MANY_CLASSES, name], check=True, capture_output=True, text=True).stdout
+    assert float(out) < 8

@@ -12,7 +12,7 @@ from unordinal.errors import RunError
 from unordinal.names import unknown
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
-    "demo": ("train, score and sample a small diffusion on text that every Python has: about four minutes", demo.main),
+    "demo": ("train, score and sample two small models on text that every Python has: about four minutes", demo.main),
     "train": ("train a preset: unordinal train text8/multinomial --size tiny --data text:book.txt", train.main),
     "evaluate": (
         "bits per dimension of a run, with standard error: unordinal evaluate RUN --split test",

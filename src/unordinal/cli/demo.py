@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.evaluate.likelihood import Score
 
-PRESET, SIZE = "text8/multinomial", "tiny"
-NUM_SAMPLES, SAMPLE_STEPS, SCORE_REPEATS = 4, 250, 4
+MODELS = {"arm": 2 / 3, "multinomial": 1 / 3}  # and each one's share of the minutes
+NAMES = {"arm": "autoregressive Transformer", "multinomial": "multinomial diffusion"}
+NUM_SAMPLES, SCORE_REPEATS = 3, 4
 
-EXAMPLE = """Train, score and sample a small multinomial diffusion on the docstrings of Python's standard library.
+EXAMPLE = """Train, score and sample two small models on the docstrings of Python's standard library.
 
 Example: unordinal demo --minutes 3
 
-Prints bits per character beside count models and xz, samples, and one sample's way out of the noise; leaves a run
-folder with
+An autoregressive Transformer gets two thirds of the minutes, a multinomial diffusion the rest. Prints bits per
+character beside count models and xz, samples of both, and one sample's way out of the noise; leaves the runs and a
 report.html under runs/."""
 
 
 @dataclass(frozen=True)
 class DemoArgs:
     minutes: float = 3.0
-    """Training time."""
+    """Training time of both models together."""
     out: Path | None = None
-    """Folder of the run; default a new one under runs/."""
+    """Folder of the runs and the report; default a new one under runs/."""
     seed: int = 0
     """Seed of everything."""
     machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
@@ -41,97 +42,128 @@ class DemoArgs:
     """End with one JSON object on stdout."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What a trained model has to show."""
+
+    run: "Run"
+    score: "Score"
+    samples: list[str]
+    chain: "list[tuple[float, Tensor]]"  # of the first sample, where the model has one
+
+
 def main(argv: list[str]) -> int:
     args = tyro.cli(
         DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.api import load
-    from unordinal.cli.train import free_name, train_and_tell
+    from unordinal.cli.train import free_name
+    from unordinal.config import DataConfig
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
-    from unordinal.evaluate.likelihood import score_split
-    from unordinal.recipes import configured
-    from unordinal.tasks.drawing import draw
-    from unordinal.train.checks import check_settings
 
-    base = configured(PRESET, SIZE)
-    config = replace(
-        base,
-        data=replace(base.data, name="docs", alphabet="text8"),
-        train=replace(base.train, minutes=args.minutes, seed=args.seed),
-    )
-    check_settings(config.train, config.optim)
-    data = load_data(config.data, progress=progress)
-    path = args.out or free_name(Path("runs") / "demo")
-    code = train_and_tell(
-        config, data, path, args.machine, resume=False, as_json=False, advice="the demo starts anew each time"
-    )
-    if code:
-        return code
-    run = load(path, device=chosen_device(args.machine))
-    score = score_split(run.model, data.test, repeats=SCORE_REPEATS, seed=args.seed, progress=progress)
+    if not args.minutes > 0:
+        raise ValueError(f"--minutes must be above 0, got {args.minutes:g}")
+    data = load_data(DataConfig("docs", alphabet="text8"), progress=progress)
+    folder = args.out or free_name(Path("runs") / "demo")
+    results: dict[str, Shown] = {}
+    for model, share in MODELS.items():
+        code = train(model, share * args.minutes, data, folder / model, args)
+        if code:
+            return code
+        results[model] = shown(folder / model, data, args)
     with progress("Fitting count models and xz", None):
         others = baselines(data.train.symbols, data.test.symbols, data.spec.num_classes)
-    drawn = draw(run.model, NUM_SAMPLES, seed=args.seed, steps=SAMPLE_STEPS, with_chain=True, progress=progress)
-    samples, chain = drawn.x, drawn.chain
-    tell(data, score, others, samples, chain)
-    report = write_report(run, score, others, samples, chain)
-    say(f"\nRun folder {path}; open {report} in a browser.")
+    tell(results, others)
+    report = write_report(folder, results, others)
+    say(f"\nRuns in {folder}; open {report} in a browser.")
     if args.json:
-        texts = [data.spec.show(x) for x in samples]
-        print_json(
-            {**score.to_dict(), "unit": "bits per character", "run": str(path), "baselines": others, "samples": texts}
-        )
+        values: dict[str, Any] = {
+            name: {**part.score.to_dict(), "run": str(folder / name), "samples": part.samples}
+            for name, part in results.items()
+        }
+        print_json({"models": values, "baselines": others, "unit": data.spec.unit, "report": str(report)})
     return 0
 
 
-def tell(
-    data: "Data", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[float, Tensor]]"
-) -> None:
+def train(model: str, minutes: float, data: "Data", path: Path, args: DemoArgs) -> int:
+    """Train a model at size tiny for some minutes; the exit code."""
+    from unordinal.cli.train import train_and_tell
+    from unordinal.config import DataConfig
+    from unordinal.recipes import configured
+
+    base = configured(model, "tiny")
+    config = replace(
+        base,
+        data=DataConfig("docs", alphabet="text8"),
+        train=replace(base.train, minutes=minutes, seed=args.seed),
+    )
+    advice = "the demo starts anew each time"
+    return train_and_tell(config, data, path, args.machine, resume=False, as_json=False, advice=advice)
+
+
+def shown(path: Path, data: "Data", args: DemoArgs) -> Shown:
+    """Score a run and draw from it."""
+    from unordinal.api import load, reverse_steps, score
+    from unordinal.tasks.drawing import draw
+
+    run = load(path, device=chosen_device(args.machine))
+    can = run.model.abilities
+    repeats = None if run.model.is_exact else SCORE_REPEATS
+    scored = score(run, data, repeats=repeats, seed=args.seed, progress=progress)
+    steps: dict[str, Any] = {"steps": reverse_steps(None, can.steps)} if can.chain else {}
+    drawn = draw(run.model, NUM_SAMPLES, seed=args.seed, with_chain=can.chain, progress=progress, **steps)
+    return Shown(run, scored, [run.spec.show(x) for x in drawn.x], drawn.chain)
+
+
+def tell(results: dict[str, Shown], others: dict[str, float]) -> None:
     """The results on stdout."""
     from unordinal.evaluate.report import chain_rows
 
     print("\nBits per character of the test split (lower is better):")
-    for name, text in table_rows(score, others):
-        print(f"  {name:<24} {text}")
-    print(f"\nSamples ({SAMPLE_STEPS} steps):")
-    for x in samples:
-        print(f"  {data.spec.show(x)}\n")
-    print("Text out of noise:")
-    for t, x in chain_rows(chain, 9):
-        print(f"  t={t:<5} {data.spec.show(x)[:100]}")
+    for name, text in table_rows(results, others):
+        print(f"  {name:<28} {text}")
+    for name, part in results.items():
+        print(f"\nSamples of the {NAMES[name]}:")
+        for text in part.samples:
+            print(f"  {text}\n")
+    for part in results.values():
+        if part.chain:
+            print("Text out of noise:")
+        for t, x in chain_rows(part.chain, 9) if part.chain else []:
+            print(f"  t={t:<5} {part.run.spec.show(x)[:100]}")
 
 
-def table_rows(score: "Score", others: dict[str, float]) -> list[tuple[str, str]]:
-    ours = f"{score.bits_per_dim:.3f} ± {score.standard_error or 0:.3f}  ({score.kind}, {score.method})"
-    return [("multinomial diffusion", ours), *((name, f"{bits:.3f}") for name, bits in others.items())]
+def table_rows(results: dict[str, Shown], others: dict[str, float]) -> list[tuple[str, ...]]:
+    ours = [
+        (NAMES[name], f"{s.bits_per_dim:.3f} ± {s.standard_error or 0:.3f}  ({s.kind}, {s.method})")
+        for name, s in ((name, part.score) for name, part in results.items())
+    ]
+    return [*ours, *((name, f"{bits:.3f}") for name, bits in others.items())]
 
 
-def write_report(
-    run: "Run", score: "Score", others: dict[str, float], samples: "Tensor", chain: "list[tuple[float, Tensor]]"
-) -> Path:
-    """report.html in the run's folder."""
+def write_report(folder: Path, results: dict[str, Shown], others: dict[str, float]) -> Path:
+    """report.html beside the runs."""
     from unordinal.data.storage import replacing
     from unordinal.evaluate.report import Report, chain_png
 
-    count: Any = f"{sum(p.numel() for p in run.model.parameters()):,}"
-    num_steps = run.model.abilities.steps
-    page = Report("Multinomial diffusion on Python's docstrings")
+    page = Report("Two models of Python's docstrings")
     page.paragraph(
-        f"A Transformer of {count} parameters learned to undo {num_steps} steps of noise on the "
-        f"docstrings of Python's standard library, {run.config.train.minutes:g} minutes long."
+        "Both were trained for a few minutes on the docstrings of Python's standard library, as a-z and space."
     )
-    page.heading("Text out of noise")
-    page.picture(chain_png(chain, run.spec), "each line a step of the chain, settled letters in green")
     page.heading("Bits per character of the test split")
-    page.table(("model", "bits per character"), [(name, text) for name, text in table_rows(score, others)])
-    page.heading("Samples")
-    for x in samples:
-        page.code(run.spec.show(x))
-    page.heading("Training")
-    page.picture((run.folder.plots / "loss.png").read_bytes(), "training loss and validation bound")
-    page.code(run.folder.config.read_text())
-    path = run.folder.path / "report.html"
+    page.table(("model", "bits per character"), list(table_rows(results, others)))
+    for name, part in results.items():
+        parameters = sum(p.numel() for p in part.run.model.parameters())
+        page.heading(f"{NAMES[name].capitalize()}, {parameters:,} parameters")
+        if part.chain:
+            page.picture(
+                chain_png(part.chain, part.run.spec), "each line a step of the chain, settled letters in green"
+            )
+        for text in part.samples:
+            page.code(text)
+        page.picture((part.run.folder.plots / "loss.png").read_bytes(), "training loss and validation bound")
+        page.code(part.run.folder.config.read_text())
+    path = folder / "report.html"
     with replacing(path) as file:
         file.write(page.render())
     return path

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from unordinal.console import progress
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     from unordinal.data.spec import DataSpec
@@ -20,12 +21,19 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
 
     with replacing(path) as file:
         if path.suffix.lower() == ".npy":
-            np.save(file, x.numpy().astype(np.uint8 if x.max() < 256 else np.uint16))  # 256 is an invalid byte
+            np.save(file, x.numpy().astype(smallest_type_of(int(x.max()))))
         elif path.suffix.lower() == ".json":
             file.write(json.dumps(x.tolist()).encode())
         else:
             between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
             file.write((between.join(shown) + "\n").encode())
+
+
+def smallest_type_of(largest: int) -> "type[np.unsignedinteger]":
+    """The smallest integer for classes up to this one; a code that means no class may be one beyond all classes."""
+    import numpy as np
+
+    return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
 
 
 def write_chain(path: Path, chain: list[tuple[float, "Tensor"]], spec: "DataSpec") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unordinal.config import DataConfig
-from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary
+from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.text import DEFAULT_LENGTH
@@ -95,13 +95,14 @@ def load_arrays(
             raise ValueError(f"{where}: examples of {name} have shape {array.shape[1:]}, others {first.shape[1:]}")
     largest = max(int(a.max()) for a in checked.values() if a.size)
     num_classes = number_of_classes(largest, letters, config.num_classes, where)
+    dtype = smallest_type(num_classes)
 
     def blocks() -> Iterator[np.ndarray]:
         with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
             for array in checked.values():
                 rows = max(1, BLOCK_BYTES // max(1, array.itemsize * array[0].size))
                 for start in range(0, len(array), rows):
-                    block = np.ascontiguousarray(array[start : start + rows]).astype(np.uint8)
+                    block = np.ascontiguousarray(array[start : start + rows]).astype(dtype)
                     yield block
                     advance(len(block))
 
@@ -111,7 +112,7 @@ def load_arrays(
     else:
         status = source.stat()
         key = {"path": str(source), "bytes": status.st_size, "changed": status.st_mtime_ns, "arrays": sorted(arrays)}
-        stored, described = stored_symbols(key, blocks, dict)
+        stored, described = stored_symbols(key, blocks, dict, dtype)
         fingerprint = described["sha256"]
     stored = stored.reshape(-1, *first.shape[1:])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from unordinal.config import DataConfig
 from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
-from unordinal.data.spec import MAX_CLASSES
+from unordinal.data.spec import MAX_CHARACTERS
 from unordinal.data.splits import Data
 from unordinal.progress import Progress
 
@@ -106,8 +106,8 @@ def read_indices(file: IO[bytes], where: str) -> np.ndarray:
     if header[KIND_BYTE] == GREY and depth in (2, 4):  # which Pillow stretches to 0..255
         pixels //= 255 // (2**depth - 1)
     for value in (int(pixels.max()), int(pixels.min())):
-        if not 0 <= value < MAX_CLASSES:
-            raise ValueError(f"{where} has class {value}; expected 0 to {MAX_CLASSES - 1}")
+        if not 0 <= value < MAX_CHARACTERS:
+            raise ValueError(f"{where} has class {value}; expected 0 to {MAX_CHARACTERS - 1}")
     return pixels.astype(np.uint8)
 
 

@@ -11,7 +11,19 @@ from torch import Tensor
 from unordinal.config import Alphabet
 
 TEXT8_SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
-MAX_CLASSES = 256  # classes are stored as uint8
+MAX_CLASSES = 65_536  # of arrays: classes are stored as uint16 at the most
+MAX_CHARACTERS = 256  # of a text, and levels of a PNG: stored as uint8
+
+
+def smallest_type(num_classes: int) -> type[np.unsignedinteger]:
+    """The smallest integer that holds so many classes.
+
+    >>> smallest_type(256).__name__, smallest_type(257).__name__
+    ('uint8', 'uint16')
+    """
+    return np.uint8 if num_classes <= MAX_CHARACTERS else np.uint16
+
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 

@@ -15,7 +15,7 @@ DEFAULT_SPLIT = "0.9,0.05,0.05"
 
 
 class Split(Dataset[Tensor]):
-    """One part of a data set, over a uint8 array that may live on disk.
+    """One part of a data set, over an array of small integers that may live on disk.
 
     A text is one long row of symbols: its examples are consecutive chunks of `length`, without overlap, and random
     batches are crops that start anywhere. An array of examples (N, *D) has them ready; random batches are drawn from

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import platformdirs
 
-FORMAT = 1  # raise when the meaning of a prepared file changes
+FORMAT = 2  # raise when the meaning of a prepared file changes
 
 
 def data_folder() -> Path:
@@ -57,26 +57,31 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def is_whole(path: Path, notes: Path) -> bool:
+def is_whole(path: Path, notes: Path, dtype: type[np.unsignedinteger]) -> bool:
     """Whether a prepared file is there and as long as its notes say."""
     try:
-        return path.stat().st_size == json.loads(notes.read_text())["num_symbols"]
+        return path.stat().st_size == json.loads(notes.read_text())["num_symbols"] * np.dtype(dtype).itemsize
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def stored_symbols(
-    key: dict[str, Any], blocks: Callable[[], Iterator[np.ndarray]], extra: Callable[[], dict[str, Any]]
+    key: dict[str, Any],
+    blocks: Callable[[], Iterator[np.ndarray]],
+    extra: Callable[[], dict[str, Any]],
+    dtype: type[np.unsignedinteger] = np.uint8,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The uint8 symbols that `blocks` gives, memory-mapped from a prepared file that is made once per `key`.
+    """The symbols of type `dtype` that `blocks` gives, memory-mapped from a prepared file made once per `key`.
 
     Returns them and what is noted beside them: `num_symbols`, `sha256`, and whatever `extra` tells once the blocks
     are through. Blocks are written as they come, so memory stays flat whatever the size.
     """
-    digest = hashlib.sha256(json.dumps({**key, "format": FORMAT}, sort_keys=True).encode()).hexdigest()[:32]
-    path = data_folder() / "prepared" / f"{digest}.u8"
+    digest = hashlib.sha256(
+        json.dumps({**key, "format": FORMAT, "type": np.dtype(dtype).name}, sort_keys=True).encode()
+    ).hexdigest()[:32]
+    path = data_folder() / "prepared" / f"{digest}.bin"
     notes = path.with_suffix(".json")
-    if not is_whole(path, notes):
+    if not is_whole(path, notes, dtype):
         try:
             content, num_symbols = hashlib.sha256(), 0
             with replacing(path) as file:
@@ -93,5 +98,5 @@ def stored_symbols(
             ) from error
     described = json.loads(notes.read_text())
     if described["num_symbols"] == 0:
-        return np.zeros(0, np.uint8), described
-    return np.memmap(path, dtype=np.uint8, mode="r"), described
+        return np.zeros(0, dtype), described
+    return np.memmap(path, dtype=dtype, mode="r"), described

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from unordinal.config import Alphabet, DataConfig
-from unordinal.data.spec import MAX_CLASSES, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
+from unordinal.data.spec import MAX_CHARACTERS, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.progress import Progress
@@ -122,11 +122,11 @@ def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress)
     found = points(file.blocks(progress, "Finding the characters"), as_bytes=False, path=file.path)
     for block in found if alphabet == "chars" else without_end(found, []):
         seen.update(np.unique(block).tolist())
-        if len(seen) > MAX_CLASSES and alphabet is None:
+        if len(seen) > MAX_CHARACTERS and alphabet is None:
             return Vocabulary.bytes()
-        if len(seen) > MAX_CLASSES:
+        if len(seen) > MAX_CHARACTERS:
             raise ValueError(
-                f"{file.path} has more than {MAX_CLASSES} different characters; use `alphabet` bytes (256 classes)"
+                f"{file.path} has more than {MAX_CHARACTERS} different characters; use `alphabet` bytes (256 classes)"
             )
     if alphabet is None and seen <= set(map(ord, TEXT8_SYMBOLS)):
         return Vocabulary.text8()
