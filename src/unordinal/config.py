@@ -56,7 +56,8 @@ class TrainConfig:
     batch_size: int = 32
     """Sequences per optimiser step."""
     accumulate: int | None = None
-    """Parts a batch is cut into, the step being the whole one; default 1 on a GPU, on a CPU enough for the cache."""
+    """Parts into which a batch is cut; their gradients are added up. Default 1 on a GPU, on a CPU what suits the
+    network."""
     lr: float = 1e-4
     """Highest learning rate."""
     validate_every: int | None = None

@@ -136,7 +136,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(every: int
     assert f"the checkpoint of step {kept} is kept" in str(caught.value)
     checkpoint = latest_checkpoint(folder.checkpoints)
     assert checkpoint is not None
-    assert load_checkpoint(checkpoint)["progressed"]["step"] == kept
+    assert load_checkpoint(checkpoint)["at"]["step"] == kept
 
 
 def test_an_exploding_run_goes_on_from_good_weights_with_a_smaller_rate(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: P
     train(small_model(data), data, config, OptimConfig(), folder)
     checkpoint = latest_checkpoint(folder.checkpoints)
     assert checkpoint is not None
-    progressed = load_checkpoint(checkpoint)["progressed"]
+    progressed = load_checkpoint(checkpoint)["at"]
     assert progressed["finished"]
     assert progressed["loss_count"] == 0
     assert train(small_model(data), data, config, OptimConfig(), folder).was_finished

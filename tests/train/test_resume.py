@@ -41,7 +41,7 @@ def final_state(run: Path) -> dict[str, object]:
     checkpoint = latest_checkpoint(run / "checkpoints")
     assert checkpoint is not None
     state = load_checkpoint(checkpoint)
-    flat: dict[str, object] = {"step": state["progressed"]["step"], "best": state["progressed"]["best_bits"]}
+    flat: dict[str, object] = {"step": state["at"]["step"], "best": state["at"]["best_bits"]}
     for part in ("model", "ema", "hooks"):
         flat |= {f"{part}.{name}": value.numpy().tobytes() for name, value in state[part].items()}
     return flat

@@ -95,7 +95,7 @@ def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Da
     check_own(config, "cityscapes", len(CATEGORIES))
     height, width = sides(config)
     path = found_archive(argument)
-    with opened(path) as source:
+    with opened_source(path) as source:
         names = {part: source.labels(part) for part in ("train", "val")}
         for part, wanted in (("train", NUM_TRAIN), ("val", NUM_VAL)):
             if len(names[part]) != wanted:
@@ -186,7 +186,7 @@ class ZipSource:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[FolderSource | ZipSource]:
+def opened_source(path: Path) -> Iterator[FolderSource | ZipSource]:
     """Where the label maps of an archive or a folder can be read."""
     if path.is_dir():
         root = path / "gtFine" if (path / "gtFine").is_dir() else path

@@ -95,7 +95,7 @@ def points_of(text: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """The face of a data set that a model, a checkpoint and a sample need."""
+    """What a model, a checkpoint and a sample must know of a data set."""
 
     name: str
     num_classes: int

@@ -46,7 +46,7 @@ class TextFile:
         with self.path.open("rb") as raw, progress(what, self.path.stat().st_size) as advance:
             before = 0
             try:
-                with opened(raw, self.path) as text:
+                with uncompressed(raw, self.path) as text:
                     while block := text.read(BLOCK_BYTES):
                         yield block
                         advance(raw.tell() - before)
@@ -59,7 +59,7 @@ class TextFile:
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
 
 
-def opened(raw: IO[bytes], path: Path) -> IO[bytes]:
+def uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
     """The uncompressed stream, by the file's ending."""
     match path.suffix.lower():
         case ".gz":

@@ -34,8 +34,9 @@ class TimeFlow(Bijection):
     """At every position a bijection of its channels, set by all earlier positions.
 
     `net` is a CausalNet whose features are the condition of `inner`. `forward` is one pass. `inverse` takes one step
-    per position, O(L) where a whole pass for each would be O(L^2); or with `is_parallel` a few whole passes, if they
-    settle, which is what a training needs that runs in this direction (inverse autoregressive, by `Inverse`).
+    per position, which costs O(L); a whole pass for each would cost O(L^2). With `is_parallel` it repeats whole passes
+    until nothing changes, and takes steps only where that does not happen soon. Inverse autoregressive flows are
+    trained in this direction and need it.
     """
 
     MOST_PASSES = 24  # after which steps are taken: positions depend on each other too much
@@ -49,7 +50,10 @@ class TimeFlow(Bijection):
         return out
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        can_repeat = not self.training or z.device.type in ("cpu", "cuda")  # the dropout of a pass
+        can_repeat = not self.training or z.device.type in (
+            "cpu",
+            "cuda",
+        )  # where passes can share dropout
         return self.by_passes(z, cond) if self.is_parallel and can_repeat else self.by_steps(z, cond)
 
     def by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
@@ -85,10 +89,10 @@ class ChannelAutoregressive(Bijection):
 
     index: Tensor
 
-    def __init__(self, head: nn.Module, map_: ElementwiseMap, *, num_channels: int):
+    def __init__(self, head: nn.Module, family: ElementwiseMap, *, num_channels: int):
         super().__init__()
-        self.head, self.map, self.num_channels = head, map_, num_channels
-        self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
+        self.head, self.map, self.num_channels = head, family, num_channels
+        self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -119,8 +123,8 @@ class AutoregressiveMixture(Flow):
     mixture, then its logistic.
     """
 
-    def __init__(self, net: nn.Module, head: nn.Module, map_: LogisticMixture, *, event_shape: tuple[int, int]):
-        inner = ChannelAutoregressive(head, map_, num_channels=event_shape[1])
+    def __init__(self, net: nn.Module, head: nn.Module, family: LogisticMixture, *, event_shape: tuple[int, int]):
+        inner = ChannelAutoregressive(head, family, num_channels=event_shape[1])
         super().__init__(TimeFlow(net, inner), StandardLogistic(event_shape))
 
     def sample(
@@ -135,11 +139,11 @@ class AutoregressiveMixture(Flow):
         assert isinstance(flow, TimeFlow)
         assert isinstance(flow.inner, ChannelAutoregressive)
         assert isinstance(base, StandardLogistic)
-        inner, map_ = flow.inner, cast(LogisticMixture, flow.inner.map)
+        inner, family = flow.inner, cast(LogisticMixture, flow.inner.map)
 
         def draw(z: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-            v, parameters = inner.one_by_one(z, features, lambda part, p: map_.draw(part, p, generator))
-            value, log_slope = map_.forward(v, parameters)
+            v, parameters = inner.one_by_one(z, features, lambda part, p: family.draw(part, p, generator))
+            value, log_slope = family.forward(v, parameters)
             return v, sum_except_batch(base.log_density(value) + log_slope)
 
         z, _ = base.sample(num, event_shape=event_shape, generator=generator)

@@ -14,14 +14,14 @@ class Coupling(Bijection):
     `net` takes (B, *D, num_fixed + H) to (B, *D, (C - num_fixed) P), P the map's number of parameters.
     """
 
-    def __init__(self, net: nn.Module, map_: ElementwiseMap, *, num_channels: int, num_fixed: int | None = None):
+    def __init__(self, net: nn.Module, family: ElementwiseMap, *, num_channels: int, num_fixed: int | None = None):
         super().__init__()
         num_fixed = split_of(num_channels) if num_fixed is None else num_fixed
         if not 0 < num_fixed < num_channels:
             raise ValueError(f"a coupling needs channels on both sides, got {num_fixed} of {num_channels} fixed")
-        self.net, self.map = net, map_
+        self.net, self.map = net, family
         self.num_fixed, self.num_moved = num_fixed, num_channels - num_fixed
-        self.start = nn.Parameter(map_.start().repeat(self.num_moved, 1))  # (C_moved, P)
+        self.start = nn.Parameter(family.start().repeat(self.num_moved, 1))  # (C_moved, P)
 
     def split(self, v: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Fixed and moved channels, and the parameters of the latter's map."""

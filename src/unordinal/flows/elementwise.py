@@ -237,10 +237,10 @@ class Elementwise(Bijection):
     torch.Size([2])
     """
 
-    def __init__(self, map_: ElementwiseMap, *, num_channels: int, net: nn.Module | None = None):
+    def __init__(self, family: ElementwiseMap, *, num_channels: int, net: nn.Module | None = None):
         super().__init__()
-        self.map, self.net, self.num_channels = map_, net, num_channels
-        self.start = nn.Parameter(map_.start().repeat(num_channels, 1))  # (C, P)
+        self.map, self.net, self.num_channels = family, net, num_channels
+        self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
 
     def parameters_of(self, cond: Tensor | None) -> Tensor:
         if self.net is None:

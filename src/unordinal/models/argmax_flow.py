@@ -21,7 +21,8 @@ class InvalidSamplesError(RunError):
 class ArgmaxFlow(ImportanceModel):
     """P(x) = integral of p(v) over the v that quantise to x, bounded with q(v | x) (section 3).
 
-    `density` is p(v), `surjection` holds q(v | x) and quantises, `context` reads what q is to know off the whole of x.
+    `density` is p(v), `surjection` holds q(v | x) and quantises, and `context` is the network whose features of x
+    q(v | x) sees.
 
     >>> from unordinal.flows.density import StandardLogistic, StandardNormal
     >>> from unordinal.surjections.cartesian import BinaryProduct

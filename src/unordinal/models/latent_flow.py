@@ -49,7 +49,8 @@ class KlWarmup:
 class LatentFlow(ImportanceModel):
     """P(x) = integral of p(z) prod_i p(x_i | z), bounded with q(z | x) (appendix B.2).
 
-    `prior` is p(z) over (B, *D, C), `context` reads what `posterior`, q(z | x), is to know off x, and `decoder` maps z
+    `prior` is p(z) over (B, *D, C), `context` is the network whose features of x the
+    `posterior`, q(z | x), sees, and `decoder` maps z
     to logits (B, *D, K).
 
     >>> from unordinal.flows.density import ConditionalNormal, StandardNormal

@@ -40,7 +40,7 @@ class TrainingDivergedError(RunError):
 
 
 @dataclass
-class Progressed:
+class RunState:
     """What a run carries from step to step besides weights: all of it is in every checkpoint."""
 
     step: int = 0
@@ -95,14 +95,14 @@ class Loop:
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
-        self.at = Progressed()
+        self.at = RunState()
         self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts)
         if config.compile:
             self.hooks.compile()
 
     def state(self) -> dict[str, Any]:
         return {
-            "progressed": vars(self.at).copy(),
+            "at": vars(self.at).copy(),
             "model": self.model.state_dict(),
             "ema": self.ema.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -112,7 +112,7 @@ class Loop:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.at = Progressed(**state["progressed"])
+        self.at = RunState(**state["at"])
         self.model.load_state_dict(state["model"])
         self.ema.load_state_dict(state["ema"])
         peaks = [group["peak_lr"] for group in self.optimizer.param_groups]  # a new learning rate is to hold
