@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.evaluate.scorer import iwbo
 from unordinal.model import CategoricalModel
+from unordinal.models.diffusion import Diffusion
 
 DRAWS = 20_000  # of the importance weights whose mean stands for P(x)
 
@@ -225,3 +226,18 @@ def reverse_matrix(noise: NoiseProcess, logits: Tensor, states: Tensor, t: float
     p = noise.posterior(torch.softmax(logits, -1), states, now, then).flatten(1, -2)  # (S, D, K_in)
     flat = states.flatten(1)
     return torch.stack([p[:, torch.arange(flat.shape[1]), state].prod(-1) for state in flat], dim=1)
+
+
+def analytic_elbo(model: Diffusion) -> Tensor:
+    """The bound of every x of a diffusion in discrete steps, by enumeration of t and x_t: (S,)."""
+    states = all_events(model.num_classes, tuple(model.event_shape))
+    positions = torch.arange(states.shape[1])
+    elbo = -model.noise.prior_term(states).double()
+    for t in range(1, model.noise.num_terms + 1):
+        times = torch.full((len(states),), t)
+        marginal = model.noise.marginal(states, times)  # (S, L, K)
+        for z in states:
+            weight = marginal[:, positions, z].prod(-1)  # q(x_t = z | x_0)
+            noisy = z.expand_as(states)
+            elbo -= weight * model.noise.loss(model.logits(noisy, times), states, noisy, times)
+    return elbo

@@ -231,6 +231,7 @@ def data_of(
         num_classes=None if dataset is not None and dataset.has_classes else run.spec.num_classes,
         map_height=height,
         map_width=width,
+        levels=run.spec.levels or None,
         flips=False,  # nothing is trained on them
     )
     loaded = loaded_data(name if by_name else data, config, run, progress)

@@ -39,6 +39,11 @@ class DataConfig:
     """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
     map_width: int | None = None
     """Columns of a map, likewise; default 64."""
+    levels: str | None = None
+    """The grey levels of PNGs that are classes, in order, separated by commas; default those that the maps have, where
+    they are few, else every number is a class."""
+    colours: str | None = None
+    """The classes of PNGs in colour, one a line: a name, then #rrggbb or three numbers."""
     flips: bool = False
     """Mirror maps left to right at random, in training only; on for the paper's experiments on maps."""
 

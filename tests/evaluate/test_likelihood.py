@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from contracts import TableNet, all_events
+from contracts import TableNet, all_events, analytic_elbo
 from torch import Tensor
 
 from unordinal.data.splits import Split
@@ -22,20 +22,6 @@ K, L, T = 3, 2, 4
 
 def tiny_model() -> Diffusion:
     return Diffusion(TableNet(K, L, T), noise=UniformNoise(K, cosine_schedule(T)), event_shape=(L,), times="uniform")
-
-
-def analytic_elbo(model: Diffusion) -> Tensor:
-    """The bound of every x with its expectation over x_t taken by enumeration: (S,)."""
-    states = all_events(K, (L,))
-    elbo = -model.noise.prior_term(states).double()
-    for t in range(1, T + 1):
-        times = torch.full((len(states),), t)
-        marginal = model.noise.marginal(states, times)  # (S, L, K)
-        for z in states:
-            weight = marginal[:, torch.arange(L), z].prod(-1)  # q(x_t = z | x_0)
-            noisy = z.expand(len(states), L)
-            elbo -= weight * model.noise.loss(model.logits(noisy, times), states, noisy, times)
-    return elbo
 
 
 def events(copies: int) -> Split:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from contracts import TableNet, all_events, chi_square_p_value, frequencies, reverse_matrix
+from contracts import TableNet, all_events, analytic_elbo, chi_square_p_value, frequencies, reverse_matrix
 from torch import Tensor, nn
 
 from unordinal.config import ModelSettings
@@ -40,20 +40,6 @@ def exact_probabilities(model: Diffusion, times: Sequence[float]) -> Tensor:
     for t, s in itertools.pairwise(times):
         p = p @ transition(model, int(t), int(s))
     return p
-
-
-def analytic_elbo(model: Diffusion) -> Tensor:
-    """The bound of every x with its expectation over x_t taken by enumeration: (S,)."""
-    states = all_events(K, (L,))
-    elbo = -model.noise.prior_term(states).double()
-    for t in range(1, T + 1):
-        times = torch.full((len(states),), t)
-        marginal = model.noise.marginal(states, times)  # (S, L, K)
-        for z in states:
-            weight = marginal[:, torch.arange(L), z].prod(-1)  # q(x_t = z | x_0)
-            noisy = z.expand(len(states), L)
-            elbo -= weight * model.noise.loss(model.logits(noisy, times), states, noisy, times)
-    return elbo
 
 
 @pytest.mark.parametrize("output", ["leave-one-out", "denoiser"])

@@ -49,6 +49,8 @@ class TrainArgs(Generic[M]):
     """Classes of an array or of maps; default the largest + 1."""
     letters: str | None
     """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
+    colours: Path | None
+    """Maps in colour: a file with one class a line, a name and its colour: `road #804080` or `road 128 64 128`."""
     height: int | None
     """Rows of a map, for streets and cityscapes; default 32."""
     width: int | None
@@ -103,6 +105,7 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         length=base.data.length,
         num_classes=base.data.num_classes,
         letters=base.data.letters,
+        colours=None,
         height=base.data.map_height,
         width=base.data.map_width,
         flips=base.data.flips,
@@ -137,11 +140,20 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         length=args.length,
         num_classes=args.num_classes,
         letters=args.letters,
+        colours=None if args.colours is None else text_of(args.colours),
         map_height=args.height,
         map_width=args.width,
         flips=args.flips,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
+
+
+def text_of(path: Path) -> str:
+    """The text of a small file."""
+    try:
+        return path.expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
 
 
 def budget_text(config: TrainConfig) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 
 from unordinal.config import DataConfig
 from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
+from unordinal.data.levels import Colours, Levels
 from unordinal.data.spec import MAX_CHARACTERS
 from unordinal.data.splits import Data
-from unordinal.progress import Progress
+from unordinal.progress import Advance, Progress
 
 HEIGHT, WIDTH = 32, 64  # where maps are drawn or scaled, unless told otherwise
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # of PNGs whose pixels are single numbers
@@ -49,35 +50,52 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
             )
     used = {file for found in files.values() for file in found}
     ignored = [file for file in folder.rglob("*") if file.is_file() and file not in used]
-    arrays = {}
-    first = next(iter(files.values()))[0]
-    shape: tuple[int, ...] = ()
+    notes = [f"ignored {len(ignored)} other files, the first {ignored[0]}"] if ignored else []
+    levels = Levels.of_text(config.levels) if config.levels else None
+    colours = Colours.of_text(config.colours) if config.colours else None
+    if levels and colours:
+        raise ValueError("`levels` are for grey pictures and `colours` for coloured ones; give one of them")
     with progress("Reading maps", len(used)) as advance:
-        for name, found in files.items():
-            maps = []
-            for file in found:
-                with file.open("rb") as stream:
-                    pixels = read_indices(stream, str(file))
-                if config.num_classes is not None and int(pixels.max()) >= config.num_classes:
-                    raise ValueError(
-                        f"{file} has class {int(pixels.max())}, but num_classes is {config.num_classes}; "
-                        "classes run from 0"
-                    )
-                if not shape:
-                    shape = pixels.shape
-                    check_maps((1, *shape), str(file))
-                if pixels.shape != shape:
-                    height, width = pixels.shape
-                    raise ValueError(
-                        f"{file} is {height} x {width}, but {first.name} is {shape[0]} x {shape[1]}; "
-                        "all maps of a folder must have one size"
-                    )
-                maps.append(pixels)
-                advance(1)
-            arrays[name] = np.stack(maps)
-    notes = (f"ignored {len(ignored)} other files, the first {ignored[0]}",) if ignored else ()
+        arrays = {name: read_maps(found, config, colours or levels, advance) for name, found in files.items()}
+    if levels is None and colours is None and config.num_classes is None:
+        levels = Levels.found_in(arrays.values())
+        if levels is not None:
+            arrays = {name: levels.classes_of(maps, str(folder)) for name, maps in arrays.items()}
+            notes.append(f"the levels {levels.text} are classes 0 to {len(levels.values) - 1}")
+    named = colours or levels
+    if named is not None:
+        config = replace(config, num_classes=len(named.categories))
     data = load_arrays(arrays, config, progress, source=None, where=str(folder))
+    if named is not None:
+        text = levels.text if levels else ""
+        data = replace(data, spec=replace(data.spec, categories=named.categories, levels=text))
     return replace(data, notes=(*data.notes, *notes))
+
+
+def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | None, advance: Advance) -> np.ndarray:
+    """The classes of some PNGs of one size: (N, height, width)."""
+    maps: list[np.ndarray] = []
+    for file in files:
+        with file.open("rb") as stream:
+            is_coloured = isinstance(named, Colours)
+            pixels = read_pixels(stream, str(file), ("RGB",)) if is_coloured else read_indices(stream, str(file))
+        if named is not None:
+            pixels = named.classes_of(pixels, str(file))
+        if config.num_classes is not None and int(pixels.max()) >= config.num_classes:
+            raise ValueError(
+                f"{file} has class {int(pixels.max())}, but num_classes is {config.num_classes}; classes run from 0"
+            )
+        if not maps:
+            check_maps((1, *pixels.shape), str(file))
+        elif pixels.shape != maps[0].shape:
+            (height, width), shape = pixels.shape, maps[0].shape
+            raise ValueError(
+                f"{file} is {height} x {width}, but {files[0].name} is {shape[0]} x {shape[1]}; "
+                "all maps of a folder must have one size"
+            )
+        maps.append(pixels)
+        advance(1)
+    return np.stack(maps)
 
 
 def pngs_in(folder: Path) -> list[Path]:
@@ -85,23 +103,10 @@ def pngs_in(folder: Path) -> list[Path]:
 
 
 def read_indices(file: IO[bytes], where: str) -> np.ndarray:
-    """The class of every pixel of a PNG: (height, width) uint8; `where` is what a complaint calls it."""
-    from PIL import Image, UnidentifiedImageError
-
+    """The number of every pixel of a grey PNG or one with a palette: (height, width) uint8."""
     header = file.read(HEADER_BYTES)
     file.seek(0)
-    try:
-        with Image.open(file, formats=("PNG",)) as image:
-            if image.mode not in INDEX_MODES:
-                raise ValueError(
-                    f"{where} has colours ({image.mode}); expected one class index per pixel: "
-                    "a PNG with a palette or of grey levels"
-                )
-            if getattr(image, "n_frames", 1) > 1:
-                raise ValueError(f"{where} is animated; expected one picture")
-            pixels = np.asarray(image).astype(np.int64)
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{where} is not a PNG that can be read: {error}") from error
+    pixels = read_pixels(file, where, INDEX_MODES).astype(np.int64)
     depth = header[DEPTH_BYTE]
     if header[KIND_BYTE] == GREY and depth in (2, 4):  # which Pillow stretches to 0..255
         pixels //= 255 // (2**depth - 1)
@@ -109,6 +114,28 @@ def read_indices(file: IO[bytes], where: str) -> np.ndarray:
         if not 0 <= value < MAX_CHARACTERS:
             raise ValueError(f"{where} has class {value}; expected 0 to {MAX_CHARACTERS - 1}")
     return pixels.astype(np.uint8)
+
+
+def read_pixels(file: IO[bytes], where: str, modes: tuple[str, ...]) -> np.ndarray:
+    """The pixels of a PNG of one of some modes; `where` is what a complaint calls it."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(file, formats=("PNG",)) as image:
+            if getattr(image, "n_frames", 1) > 1:
+                raise ValueError(f"{where} is animated; expected one picture")
+            if image.mode in modes:
+                return np.asarray(image)
+            if "RGB" in modes and image.mode in ("RGBA", "P"):
+                return np.asarray(image.convert("RGB"))
+            if "RGB" in modes:
+                raise ValueError(f"{where} is not in colour ({image.mode}); leave out `colours`")
+            raise ValueError(
+                f"{where} has colours ({image.mode}); expected one class index per pixel: "
+                "a PNG with a palette or of grey levels, or `colours` that say which is which class"
+            )
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{where} is not a PNG that can be read: {error}") from error
 
 
 def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:

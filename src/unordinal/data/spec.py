@@ -104,6 +104,7 @@ class DataSpec:
     fingerprint: str = ""  # sha256 of the encoded classes
     split_sizes: tuple[int, int, int] = (0, 0, 0)  # symbols of a text, examples of an array
     categories: tuple[tuple[str, str], ...] = ()  # name and colour (#rrggbb) of each class, where it has them
+    levels: str = ""  # the grey levels that are classes, where PNGs were read as such
 
     @property
     def is_map(self) -> bool:
@@ -156,6 +157,7 @@ class DataSpec:
             "vocabulary": vocabulary,
             "fingerprint": self.fingerprint,
             "split_sizes": list(self.split_sizes),
+            "levels": self.levels,
             "categories": [list(category) for category in self.categories],
         }
 
@@ -170,5 +172,6 @@ class DataSpec:
             vocabulary=Vocabulary(vocabulary["kind"], vocabulary["symbols"]) if vocabulary else None,
             fingerprint=values["fingerprint"],
             split_sizes=(train, val, test),
+            levels=values.get("levels", ""),
             categories=tuple((name, colour) for name, colour in values.get("categories", ())),
         )

@@ -1,0 +1,69 @@
+"""Grey levels and colours of PNGs as classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unordinal.config import DataConfig
+from unordinal.data import load_data
+from unordinal.data.levels import Colours, Levels
+
+COLOURS = "road #804080\nsky 70 130 180\na tree #00FF00\n"
+
+
+def pictures(folder: Path, values: np.ndarray) -> Path:
+    """One PNG for each of (N, H, W) grey levels or (N, H, W, 3) colours."""
+    folder.mkdir()
+    for index, pixels in enumerate(values.astype(np.uint8)):
+        Image.fromarray(pixels).save(folder / f"{index:03}.png")
+    return folder
+
+
+def test_few_levels_are_so_many_classes(tmp_path: Path) -> None:
+    truth = np.random.default_rng(0).integers(0, 4, (20, 4, 6))
+    folder = pictures(tmp_path / "maps", truth * 85)
+    data = load_data(DataConfig(str(folder), split="20,0,0"))
+    assert data.spec.num_classes == 4
+    assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
+    assert data.spec.categories[1] == ("level 85", "#555555")
+    assert "the levels 0,85,170,255 are classes 0 to 3" in data.notes
+    again = load_data(DataConfig(str(folder), split="20,0,0", levels=data.spec.levels))
+    assert np.array_equal(again.train.symbols, data.train.symbols)
+
+
+def test_plain_classes_stay_as_they_are(tmp_path: Path) -> None:
+    """One class of six is missing: a gap, not a scale of grey."""
+    truth = np.random.default_rng(0).choice([0, 1, 2, 4, 5], (20, 4, 6))
+    data = load_data(DataConfig(str(pictures(tmp_path / "maps", truth)), split="20,0,0"))
+    assert data.spec.num_classes == 6
+    assert data.spec.categories == ()
+    assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
+
+
+def test_colours_are_classes_with_names(tmp_path: Path) -> None:
+    truth = np.random.default_rng(0).integers(0, 3, (20, 4, 6))
+    values = np.array([[0x80, 0x40, 0x80], [70, 130, 180], [0, 255, 0]])[truth]
+    folder = pictures(tmp_path / "maps", values)
+    data = load_data(DataConfig(str(folder), split="20,0,0", colours=COLOURS))
+    assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
+    assert data.spec.categories == (("road", "#804080"), ("sky", "#4682b4"), ("a tree", "#00ff00"))
+    with pytest.raises(ValueError, match=r"has colours \(RGB\)"):
+        load_data(DataConfig(str(folder)))
+    with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d; it is none of the 2"):
+        load_data(DataConfig(str(folder), colours="road #804080\nsky #4682b4"))
+
+
+def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    folder = pictures(tmp_path / "maps", np.full((6, 4, 4), 85) * (np.arange(6) % 2)[:, None, None])
+    with pytest.raises(ValueError, match="has the level 85 at row 0, column 0; expected 0,170"):
+        load_data(DataConfig(str(folder), levels="0,170"))
+    for text in ("0,85,17", "1,1", "a,b", "7", "0,256"):
+        with pytest.raises(ValueError, match="`levels` are"):
+            Levels.of_text(text)
+    for text in ("road", "road #80408\nsky #4682b4", "a 1 2 3\nb 1 2 3", "road 300 0 0\nsky #4682b4"):
+        with pytest.raises(ValueError, match="`colours`"):
+            Colours.of_text(text)
+    with pytest.raises(ValueError, match="give one of them"):
+        load_data(DataConfig(str(folder), levels="0,85", colours=COLOURS))
