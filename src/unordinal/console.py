@@ -38,8 +38,9 @@ def bar(*columns: Any) -> Progress:
         TaskProgressColumn(),
         *columns,
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("gone,"),
         TimeRemainingColumn(),
+        TextColumn("to go"),
         console=stderr,
         transient=True,
     )

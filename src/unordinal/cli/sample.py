@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, counted
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.writing import write_chain, write_samples
 from unordinal.console import print_json, progress, say
@@ -93,14 +93,14 @@ def main(argv: list[str]) -> int:
     shown = [run.spec.show(row) for row in x]
     if args.out:
         write_samples(args.out, x, shown)
-        say(f"{args.num} samples written to {args.out}")
+        say(f"{counted(args.num, 'sample')} written to {args.out}")
     write_pictures(args, run, drawn, tests)
     if not (args.out or args.json or args.grid):
-        for text in shown:
-            print(text, end="\n\n")
+        print_samples(shown)
     made = f", {drawn.network_calls} network calls" if drawn.network_calls else ""
     bad = f", {drawn.num_invalid} invalid codes" if run.model.abilities.invalid_codes else ""
-    say(f"{args.num} samples of {tuple(x.shape[1:])} in {drawn.seconds:.2f} s{made}{bad}.")
+    size = " x ".join(map(str, x.shape[1:]))
+    say(f"{counted(args.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}.")
     if args.json:
         values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
         values |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
@@ -109,6 +109,15 @@ def main(argv: list[str]) -> int:
             values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
+
+
+def print_samples(shown: list[str]) -> None:
+    """Samples on stdout, a blank line between them, or a numbered line where they hold blank lines themselves."""
+    is_numbered = any("\n\n" in text for text in shown)
+    for number, text in enumerate(shown, start=1):
+        if is_numbered:
+            print(f"----- sample {number} -----")
+        print(text, end="\n\n")
 
 
 def check_arguments(args: SampleArgs) -> None:

@@ -163,6 +163,11 @@ def budget_text(config: TrainConfig) -> str:
 
 
 def main(argv: list[str]) -> int:
+    from unordinal.cli import resume
+    from unordinal.recipes import RECIPES, experiments
+
+    if resume.is_resume(argv, {*RECIPES, *experiments()}):
+        return resume.main(argv)
     config, args = parsed(argv)
     from unordinal.data import check_kind, load_data, resolved_name
     from unordinal.recipes import shape_wanted

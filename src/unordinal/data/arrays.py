@@ -34,7 +34,7 @@ def load_array_file(
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     except UNREADABLE as error:
-        raise ValueError(f"{path} is not an .npz or .npy file of plain numbers: {error}") from error
+        raise ValueError(f"{path} is no array; expected an .npz or .npy of integers, one per class") from error
     if isinstance(loaded, np.ndarray):
         if check is not None:
             check(loaded.shape, str(path))
@@ -52,7 +52,7 @@ def load_array_file(
     try:
         arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
     except UNREADABLE as error:
-        raise ValueError(f"{path} is damaged or holds more than plain numbers: {error}") from error
+        raise ValueError(f"{path} is damaged, or holds something else than numbers") from error
     for key, array in arrays.items():
         if check is not None:
             check(array.shape, f"{path} [{key}]" if key else str(path))
