@@ -355,3 +355,14 @@ def test_a_free_name_is_the_first_that_is_not_taken(tmp_path: Path) -> None:
     for name in ("run", "run-2", "run-4"):
         (tmp_path / name).mkdir()
     assert free_name(tmp_path / "run") == tmp_path / "run-3"
+
+
+def test_more_weights_than_symbols_get_a_note(cli: Cli, book: Path) -> None:
+    words = ("train", "arm", "--data", book, "--length", 16, "--steps", 1, "--batch-size", 2, "--validate-examples", 2)
+    large = cli(*words, "--out", "large")
+    assert "it may learn them by heart" in large.err
+    small = cli(
+        *words, "--model.net.width", 4, "--model.net.num-blocks", 1, "--model.net.num-heads", 1, "--out", "small"
+    )
+    assert small.code == 0, small.err
+    assert "by heart" not in small.err

@@ -220,6 +220,9 @@ def train_and_tell(
         if own:
             text = ", ".join(f"{name.replace('_', ' ')} {plain_number(value)}" for name, value in own.items())
             say(f"{text[0].upper()}{text[1:]}.")
+        if facts["parameters"] > data.train.symbols.size:
+            symbols = data.train.symbols.size
+            say(f"Note: {facts['parameters']:,} weights for {symbols:,} symbols: it may learn them by heart.")
         say(f"Run folder: {path}")
 
     reporter = TrainingReporter(unit, told)
