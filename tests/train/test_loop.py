@@ -253,3 +253,15 @@ def test_validating_more_often_changes_no_loss(times: str, tmp_path: Path, monke
         losses.append([line["loss"] for line in lines if "loss" in line])
     assert len(losses[0]) == 12
     assert losses[0] == losses[1] == losses[2]
+
+
+def test_weights_that_are_not_those_of_the_best_validation_are_never_compared(tmp_path: Path) -> None:
+    """After a step back the published weights may be of another step: then only the numbers at hand decide."""
+    loop = loop_of(tmp_path, replace(CONFIG, steps=10, batch_size=8))
+    loop.train_step()
+    loop.validate()
+    for best_bits, expected in ((math.inf, 2), (-math.inf, 1)):
+        loop.at.best_step, loop.at.best_bits = 1, best_bits  # of step 1, of which nothing is published
+        loop.at.step = 2
+        loop.validate()
+        assert loop.at.best_step == expected

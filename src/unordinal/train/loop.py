@@ -186,7 +186,11 @@ class Loop:
         if not math.isfinite(new.bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {at.step} ({new.bits:g})")
         is_best = True
-        if at.best_rounds and self.config.keep == "best":
+        if at.best_rounds and self.config.keep == "best" and self.folder.published_step != at.best_step:
+            is_best = (
+                new.bits <= at.best_bits
+            )  # the best weights are gone, after a step back, say: no more draws of them
+        elif at.best_rounds and self.config.keep == "best":
             is_best, new, best = validator.is_better(model, new, Validation(at.best_rounds), self.published)
             at.best_rounds, at.best_bits = best.rounds, best.bits
         if is_best:
