@@ -3,6 +3,8 @@
 The two ways take turns with the same model in one run, so that the machine's moods hit both alike. What the library
 chooses is measured once more in a process of its own, for its peak memory. The official code took 3.0 GB
 (autoregressive) and 4.4 GB (coupling) with the same batch.
+
+    python benchmarks/flow_training.py text8/argmax-ar small 16 2 1    # another size and batch, in 2 parts and whole
 """
 
 import resource
@@ -26,11 +28,11 @@ BATCH, ROUNDS = 16, 5
 LIMITS = {"text8/argmax-ar": (1.5, 2.5), "text8/argmax-coupling": (1.0, 4.4)}  # times the two-part speed; GB
 
 
-def loop_of(name: str, folder: str) -> Loop:
-    config = configured(name, "paper")
+def loop_of(name: str, folder: str, size: str = "paper", batch_size: int = BATCH) -> Loop:
+    config = configured(name, size)
     data = data_from_array(np.random.default_rng(0).integers(0, 27, 100_000), config.data)
     torch.manual_seed(0)
-    model, train = config.model.build(data.spec), replace(config.train, batch_size=BATCH)
+    model, train = config.model.build(data.spec), replace(config.train, batch_size=batch_size)
     return Loop(model, data, train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))
 
 
@@ -43,20 +45,35 @@ def memory(name: str) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 
 
+def step(loop: Loop, parts: int) -> Callable[[], object]:
+    """A training step with its batch cut into so many parts."""
+
+    def run() -> None:
+        loop.num_parts = parts
+        loop.train_step()
+
+    return run
+
+
+def table(name: str, size: str, batch_size: int, parts: list[int]) -> None:
+    """Print characters per second for each number of parts."""
+    with tempfile.TemporaryDirectory() as folder:
+        loop = loop_of(name, folder, size, batch_size)
+        chosen = loop.num_parts
+        seconds = interleaved({str(num): step(loop, num) for num in parts}, ROUNDS)
+    for num, spent in seconds.items():
+        mark = " (what the library chooses)" if int(num) == chosen else ""
+        print(
+            f"{name}, {size}, batch {batch_size}, parts {num}: {loop.symbols_per_step / spent:.0f} characters/s{mark}"
+        )
+
+
 def measure(name: str) -> list[bool]:
     fast, small = LIMITS[name]
     with tempfile.TemporaryDirectory() as folder:
         loop = loop_of(name, folder)
         chosen = loop.num_parts
-
-        def step(parts: int) -> Callable[[], object]:
-            def run() -> None:
-                loop.num_parts = parts
-                loop.train_step()
-
-            return run
-
-        seconds = interleaved({"chosen": step(chosen), "two parts": step(2)}, ROUNDS)
+        seconds = interleaved({"chosen": step(loop, chosen), "two parts": step(loop, 2)}, ROUNDS)
     out = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True).stdout
     parameters = sum(p.numel() for p in loop.model.parameters())
     speeds = {way: loop.symbols_per_step / spent for way, spent in seconds.items()}
@@ -69,6 +86,9 @@ def measure(name: str) -> list[bool]:
 
 
 def main() -> int:
+    if len(sys.argv) > 4:
+        table(sys.argv[1], sys.argv[2], int(sys.argv[3]), [int(word) for word in sys.argv[4:]])
+        return 0
     if len(sys.argv) > 1:
         memory(sys.argv[1])
         return 0
