@@ -226,7 +226,7 @@ def test_the_shape_of_data_is_known_before_they_are_loaded(tmp_path: Path) -> No
 
 def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings: dict[str, Any] = {"length": 16, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
-    run = unordinal.fit("arm", str(book), out=tmp_path / "run", steps=3, progress=False, **settings)
+    run = unordinal.fit("arm", book, out=tmp_path / "run", steps=3, progress=False, **settings)
     assert capsys.readouterr().err == ""  # quiet, as asked
     texts = run.sample(3, prompt="the fox", seed=1)
     assert [len(text) for text in texts] == [16] * 3
@@ -239,7 +239,7 @@ def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: p
     assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["config.json", "model.safetensors"]
     again = unordinal.load(tmp_path / "copy")
     assert again.sample(3, prompt="the fox", seed=1) == texts
-    assert again.score(str(book), split="test").bits_per_dim == run.score().bits_per_dim
+    assert again.score(book, split="test").bits_per_dim == run.score().bits_per_dim
     with pytest.raises(ValueError, match="already holds a run"):
         run.save(tmp_path / "copy")
     for call, message in (

@@ -127,6 +127,7 @@ def fit(
     `**{"net.width": 64}`. A bar shows how far training is, unless `progress` is off; `device` "auto" takes cuda, then
     mps, then the CPU.
     """
+    data = os.fspath(data) if isinstance(data, os.PathLike) else data
     own = model if isinstance(model, CategoricalModel) else None
     name = OWN if own is not None else str(model)
     if own is not None:
@@ -214,6 +215,7 @@ def data_of(
     """
     if data is None:
         return own_data(run, progress)
+    data = os.fspath(data) if isinstance(data, os.PathLike) else data
     config = run.config.data
     by_name = isinstance(data, str)
     name = resolved_name(data) if by_name else "array"
@@ -224,6 +226,7 @@ def data_of(
         split = config.split
     if by_name:
         check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
+    has_pictures = by_name and Path(parsed_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
     height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
     config = replace(
         config,
@@ -231,7 +234,8 @@ def data_of(
         num_classes=None if dataset is not None and dataset.has_classes else run.spec.num_classes,
         map_height=height,
         map_width=width,
-        levels=run.spec.levels or None,
+        levels=run.spec.levels or None if has_pictures else None,
+        colours=config.colours if has_pictures else None,
         flips=False,  # nothing is trained on them
     )
     loaded = loaded_data(name if by_name else data, config, run, progress)

@@ -1,4 +1,4 @@
-"""What to say when a name is not known: the nearest one that is."""
+"""Words of messages: the nearest name to one that is not known, and numbers of things."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -35,3 +35,12 @@ def check_known(kind: str, name: str, known: Iterable[str]) -> None:
     names = tuple(known)
     if name not in names:
         raise unknown(kind, name, names)
+
+
+def counted(num: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "sample"), counted(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{num:,} {what}" if num == 1 else f"{num:,} {what}s"

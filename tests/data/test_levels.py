@@ -67,3 +67,11 @@ def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             Colours.of_text(text)
     with pytest.raises(ValueError, match="give one of them"):
         load_data(DataConfig(str(folder), levels="0,85", colours=COLOURS))
+
+
+def test_levels_and_colours_are_for_folders_of_pictures(tmp_path: Path) -> None:
+    np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4))
+    for name in (str(tmp_path / "maps.npy"), "docs"):
+        for config in (DataConfig(name, levels="0,85"), DataConfig(name, colours=COLOURS)):
+            with pytest.raises(ValueError, match="says what the PNGs of a folder mean"):
+                load_data(config)

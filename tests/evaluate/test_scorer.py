@@ -50,6 +50,15 @@ def test_a_bound_holds_no_single_examples_unless_asked() -> None:
     assert f"{MOST_DRAWS} draws per example" in most.method  # equal examples can never be told apart
 
 
+def test_every_time_is_computed_where_that_is_asked_for() -> None:
+    """Then a single example's number is its own, and needs no more draws to mean something."""
+    split = Split(all_events(K, (L,)).numpy().astype(np.uint8))
+    score = score_split(tiny_model(), split, times="all", per_example=True, repeats=400)
+    assert "all 4 times" in score.method
+    assert score.per_example is not None
+    torch.testing.assert_close(torch.tensor(score.per_example), exact_bits(tiny_model()).float(), rtol=0.1, atol=0.1)
+
+
 def test_planted_outliers_come_out_on_top_with_default_settings() -> None:
     """Sequences of a repeated letter, three of them broken, under a diffusion that was trained for a moment."""
     torch.manual_seed(0)
@@ -58,12 +67,11 @@ def test_planted_outliers_come_out_on_top_with_default_settings() -> None:
     net = TimeTransformer(4, width=32, num_blocks=1, global_heads=2, conv=5)
     model = Diffusion(net, noise=UniformNoise(4, cosine_schedule(100)), event_shape=(24,), times="stratified")
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    for step in range(150):
+    for _ in range(150):
         x = torch.from_numpy(clean[rng.integers(0, 400, 64)])
         optimizer.zero_grad()
         model(x).mean().backward()
         optimizer.step()
-        assert step < 150
     test = np.repeat(rng.integers(0, 4, (60, 6)), 4, axis=1)
     planted = [7, 23, 41]
     for row in planted:

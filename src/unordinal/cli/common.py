@@ -84,11 +84,3 @@ def as_flags(message: str) -> str:
     '--lr must be above 0; see --optim.matrix-lr'
     """
     return SETTING.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), message)
-
-
-def counted(num: int, what: str) -> str:
-    """
-    >>> counted(1, "sample"), counted(1200, "sample")
-    ('1 sample', '1,200 samples')
-    """
-    return f"{num:,} {what}" if num == 1 else f"{num:,} {what}s"

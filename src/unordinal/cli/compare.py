@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, check_seed, chosen_device, counted
+from unordinal.cli.common import MachineArgs, check_seed, chosen_device
 from unordinal.console import print_json, progress
+from unordinal.names import counted
 
 EXAMPLE = """Compare two runs on the same examples: the difference of their bits, with the error of the difference.
 

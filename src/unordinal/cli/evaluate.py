@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, counted
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.console import print_json, progress, say
+from unordinal.names import counted
 
 if TYPE_CHECKING:
     from unordinal.api import Run

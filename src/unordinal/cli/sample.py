@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device, counted
+from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.writing import write_chain, write_samples
 from unordinal.console import print_json, progress, say
+from unordinal.names import counted
 
 if TYPE_CHECKING:
     from torch import Tensor

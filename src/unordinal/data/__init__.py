@@ -195,6 +195,10 @@ def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progr
             )
     if config.letters is not None and not dataset.has_letters:
         raise ValueError(f"`letters` names the classes of arrays and FASTA files; leave it out with {config.name}")
+    has_pictures = dataset is DATASETS["maps"] and Path(argument).is_dir()
+    for name, text in (("levels", config.levels), ("colours", config.colours)):
+        if text is not None and not has_pictures:
+            raise ValueError(f"`{name}` says what the PNGs of a folder mean; leave it out with {config.name}")
     if config.flips and dataset.gives == "sequences":
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {config.name}, which gives sequences")
     return dataset.load(argument, config, vocabulary, progress)

@@ -11,6 +11,7 @@ from torch import Tensor
 from unordinal.data.splits import Split
 from unordinal.evaluate.scorer import Scorer
 from unordinal.model import CategoricalModel, device_of, evaluating
+from unordinal.names import counted
 from unordinal.numerics import standard_error
 from unordinal.progress import Progress, silent
 
@@ -62,14 +63,6 @@ def kind_of(model: CategoricalModel, bound: str, k: int) -> str:
     return "exact" if model.is_exact else "elbo"
 
 
-def counted(num: int, what: str) -> str:
-    """
-    >>> counted(1, "draw"), counted(3, "draw")
-    ('1 draw', '3 draws')
-    """
-    return f"{num} {what}" if num == 1 else f"{num} {what}s"
-
-
 @dataclass(frozen=True)
 class Values:
     """The bits per dimension of each example, (N,) float64, and how they were found."""
@@ -109,7 +102,8 @@ def score_split(
     settings: Any = {"bound": bound, "k": k, "times": times, "in_order": in_order, "repeats": repeats}
     settings |= {"num_examples": num_examples, "batch_size": batch_size, "seed": seed, "progress": progress}
     values = score_values(model, split, split_name=split_name, per_example=per_example, **settings)
-    is_told = model.is_exact or bound == "iwbo" or values.error is not None
+    every_time = model.abilities.times and times == "all"
+    is_told = model.is_exact or bound == "iwbo" or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=standard_error(values.bits, values.rank),
@@ -160,11 +154,11 @@ def score_values(
             nats, method = scorer.importance_weighted(k, progress), f"{counted(k, 'draw')} per example"
         elif model.is_exact:
             nats, method = scorer.plain(1, progress), "one pass"
+        elif model.abilities.times and times == "all":
+            nats, method = scorer.all_times(draws, progress), f"all {model.abilities.num_times} times"
         elif per_example:
             nats, error, draws = scorer.until_told_apart(repeats, progress)
             method = f"{counted(draws, 'draw')} per example"
-        elif model.abilities.times and times == "all":
-            nats, method = scorer.all_times(draws, progress), f"all {model.abilities.num_times} times"
         elif model.abilities.times:
             nats, rank = scorer.stratified_times(draws, progress)
             of_all = "" if model.abilities.num_times is None else f" of {model.abilities.num_times}"
