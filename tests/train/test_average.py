@@ -10,6 +10,9 @@ from torch import Tensor
 
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data import data_from_array
+from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.nets.classes import ClassTransformer
+from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.recipes.settings import DiffusionTransformer
 from unordinal.train.average import averaged
@@ -54,3 +57,19 @@ def test_averaged_weights_are_refused_where_none_are_kept(tmp_path: Path) -> Non
     plain.load_state_dict({})
     with pytest.raises(ValueError, match=r"holds averaged weights, but this run keeps no average \(optim.ema is 0\)"):
         plain.load_state_dict(state)
+
+
+def test_tables_of_ngrams_are_shared_not_averaged() -> None:
+    ngrams = NgramEmbedding(4, 8, orders=(2,), rows=16, row_width=4)
+    model = AutoregressiveModel(
+        ClassTransformer(3, width=8, num_blocks=1, num_heads=2, ngrams=ngrams), event_shape=(5,)
+    )
+    average = averaged(model, 0.9)
+    for value in (1.0, 2.0):
+        for p in model.parameters():
+            torch.nn.init.constant_(p, value)
+        average.update_parameters(model)
+    assert isinstance(average.module, AutoregressiveModel)
+    assert average.module.net.ngrams is not None
+    assert torch.equal(average.module.net.ngrams.tables[0].get_parameter("weight"), torch.full((16, 4), 2.0))
+    assert 1 < float(average.module.net.out.weight.flatten()[0]) < 2

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from unordinal.config import OptimConfig
+from unordinal.nets.classes import ClassTransformer
 from unordinal.nets.conv import MapConv
 from unordinal.nets.densenet import DenseNet
+from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.nets.unet import UNet
 from unordinal.train.optim import build_optimizer, inner_matrices, learning_rate_factor, orthogonalised
@@ -124,3 +126,28 @@ def test_every_optimiser_lowers_a_loss_and_restores_exactly(name: str) -> None:
     other.load_state_dict(net.state_dict())
     other_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))  # it would share the tensors
     assert [step(net, optimizer) for _ in range(3)] == [step(other, other_optimizer) for _ in range(3)]
+
+
+def test_tables_of_ngrams_are_updated_by_row_as_adam_would() -> None:
+    torch.manual_seed(0)
+    ngrams = NgramEmbedding(6, 16, orders=(3,), rows=40, row_width=4)
+    net = ClassTransformer(5, width=16, num_blocks=1, num_heads=2, ngrams=ngrams)
+    torch.nn.init.normal_(net.out.weight)
+    table = ngrams.tables[0].get_parameter("weight")
+    x = torch.randint(5, (2, 6))
+    net(x).square().sum().backward()
+    assert table.grad is not None
+    assert not table.grad.is_sparse  # any optimiser of torch can take it
+    dense = nn.Parameter(table.detach().clone())
+    dense.grad = table.grad.clone()
+    torch.optim.Adam([dense], lr=0.1, betas=(0.9, 0.95)).step()
+    net.zero_grad()
+    optimizer = build_optimizer(net, OptimConfig(optimizer="muon", beta2=0.95), lr=0.1)
+    net(x).square().sum().backward()
+    assert table.grad.is_sparse
+    rows = table.grad.coalesce().indices()[0]
+    untouched = [row for row in range(40) if row not in rows.tolist()]
+    optimizer.step()
+    assert untouched
+    assert not table[untouched].any()
+    assert torch.allclose(table[rows], dense[rows], atol=1e-5)

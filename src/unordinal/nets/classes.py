@@ -8,11 +8,14 @@ from torch import Tensor, nn
 
 from unordinal.nets.embeddings import rotary_angles
 from unordinal.nets.linear import zero_linear
+from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.nets.sequence import PlainBlock, blocks_of, check_sizes, fresh_state, step_blocks
 
 
 class ClassTransformer(nn.Module):
     """Logits of each position given the classes before it: (B, L) -> (B, L, K).
+
+    With `ngrams`, of K + 1 classes and the same width, the last few classes together have embeddings too.
 
     >>> net = ClassTransformer(27, width=16, num_blocks=2, num_heads=2)
     >>> net(torch.zeros(2, 6, dtype=torch.long)).shape
@@ -28,11 +31,13 @@ class ClassTransformer(nn.Module):
         num_heads: int,
         conv: int = 0,
         dropout: float = 0.0,
+        ngrams: NgramEmbedding | None = None,
     ):
         super().__init__()
         check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.num_classes, self.head_channels = num_classes, width // num_heads
         self.embed = nn.Embedding(num_classes + 1, width)  # the last one stands before the first position
+        self.ngrams = ngrams
         self.dropout = nn.Dropout(dropout)
         self.blocks = blocks_of(
             width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True, dropout=dropout
@@ -48,7 +53,11 @@ class ClassTransformer(nn.Module):
 
     def features(self, x: Tensor) -> list[Tensor]:
         """What each layer says of every position, normed: num_blocks times (B, L, C)."""
-        h = self.dropout(self.embed(self.before(x)))
+        before = self.before(x)
+        h = self.embed(before)
+        if self.ngrams is not None:
+            h = h + self.ngrams(F.pad(before, (self.ngrams.longest - 1, 0), value=self.num_classes))
+        h = self.dropout(h)
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         found = []
         for block in self.blocks:
@@ -57,14 +66,22 @@ class ClassTransformer(nn.Module):
         return found
 
     def init_state(self, batch: int) -> Any:
-        return fresh_state(batch, len(self.blocks))
+        state = fresh_state(batch, len(self.blocks))
+        if self.ngrams is not None:
+            state["recent"] = torch.full((batch, self.ngrams.longest), self.num_classes, device=self.out.weight.device)
+        return state
 
     def step(self, x_before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
         """Logits (B, K) of the next position, given the class before it (B,), None at the first; and the state."""
         start = torch.full((state["batch"],), self.num_classes, device=self.out.weight.device)
-        h = self.embed(start if x_before is None else x_before)  # (B, C)
+        before = start if x_before is None else x_before
+        h = self.embed(before)  # (B, C)
+        recent = state.get("recent")
+        if self.ngrams is not None:
+            recent = torch.cat([recent[:, 1:], before.unsqueeze(1)], dim=1)
+            h = h + self.ngrams(recent).squeeze(1)
         h, state = step_blocks(self.blocks, h, state, self.head_channels)
-        return self.out(h), state
+        return self.out(h), state if recent is None else {**state, "recent": recent}
 
 
 Memory = list[Tensor]  # each layer's inputs at the positions remembered, (B, M, C)

@@ -10,6 +10,8 @@ class MapConv(nn.Conv2d):
     Padding keeps the size where `stride` is 1, and gives the half rounded up where it is 2.
     """
 
+    is_inner = True  # from features to features, like InnerLinear
+
     def __init__(self, in_channels: int, out_channels: int, *, kernel: int = 3, stride: int = 1):
         super().__init__(in_channels, out_channels, kernel, stride=stride, padding=kernel // 2)
         # weights in the order of the data: otherwise a CPU turns them for every call, a third of the time of one map

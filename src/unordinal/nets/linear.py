@@ -1,6 +1,16 @@
-"""The linear layer that outputs of flows begin with."""
+"""Linear layers: those inside a network, and those whose output starts at zero."""
 
 from torch import nn
+
+
+class InnerLinear(nn.Linear):
+    """A linear layer from features to features, neither an embedding nor an output.
+
+    The optimiser `muon` orthogonalises the updates of every layer that says `is_inner`, and leaves the others to AdamW.
+    A layer of your own says so in the same way.
+    """
+
+    is_inner = True
 
 
 def zero_linear(in_channels: int, out_channels: int) -> nn.Linear:

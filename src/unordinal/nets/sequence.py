@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
-from unordinal.nets.linear import zero_linear
+from unordinal.nets.linear import InnerLinear, zero_linear
 from unordinal.nets.sharp import SharpFeatures
 from unordinal.nets.transformer import Attention, DepthwiseConv
 
@@ -23,8 +23,8 @@ class PlainBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)  # of what the branches add, never of what passes beside them
         self.attention = Attention(width, global_heads=num_heads, is_causal=is_causal)
         self.conv = DepthwiseConv(width, conv, is_causal=is_causal) if conv else None
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
+        self.up = InnerLinear(width, 4 * width)
+        self.down = InnerLinear(4 * width, width)
         for layer in (self.attention.out, self.down):  # residual branches start small
             nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * num_blocks))
             nn.init.zeros_(layer.bias)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
+from unordinal.nets.linear import InnerLinear
 
 KeyValues = tuple[Tensor, Tensor, int]  # keys and values (B, H, T, D) with room for T, and how many there are
 
@@ -24,8 +25,8 @@ class Attention(nn.Module):
         assert not (is_causal and local_heads)
         self.num_heads = global_heads + local_heads
         self.global_heads, self.local_heads, self.window, self.is_causal = global_heads, local_heads, window, is_causal
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width)
+        self.qkv = InnerLinear(width, 3 * width, bias=False)
+        self.out = InnerLinear(width, width)
 
     def projected(self, h: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries and keys, turned by their positions, and values: three (B, heads, L, C)."""
@@ -116,8 +117,8 @@ class Block(nn.Module):
         super().__init__()
         self.attention = Attention(width, global_heads=global_heads, local_heads=local_heads, window=window)
         self.conv = DepthwiseConv(width, conv) if conv else None
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
+        self.up = InnerLinear(width, 4 * width)
+        self.down = InnerLinear(4 * width, width)
         self.modulation = nn.Linear(width, 6 * width)
         nn.init.zeros_(self.modulation.weight)  # time starts without influence
         nn.init.zeros_(self.modulation.bias)

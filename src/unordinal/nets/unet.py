@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from unordinal.nets.conv import MapConv
 from unordinal.nets.embeddings import TimeEmbedding
-from unordinal.nets.linear import zero_linear
+from unordinal.nets.linear import InnerLinear, zero_linear
 from unordinal.nets.transformer import modulated_norm
 
 
@@ -51,8 +51,8 @@ class UNet(nn.Module):
         self.shrink = nn.ModuleList(MapConv(c, 2 * c, stride=2) for c in widths[:-1])
         self.deep = nn.ModuleList(ConvBlock(widths[-1], time_width) for _ in range(deep_blocks))
         self.attention = nn.ModuleList(MapAttention(widths[-1], num_heads) for _ in range(deep_blocks - 1))
-        self.grow = nn.ModuleList(nn.Linear(2 * c, c) for c in widths[:-1])
-        self.merge = nn.ModuleList(nn.Linear(2 * c, c) for c in widths[:-1])
+        self.grow = nn.ModuleList(InnerLinear(2 * c, c) for c in widths[:-1])
+        self.merge = nn.ModuleList(InnerLinear(2 * c, c) for c in widths[:-1])
         self.up = nn.ModuleList(nn.ModuleList(ConvBlock(c, time_width) for _ in range(num_blocks)) for c in widths[:-1])
         self.modulation = zero_linear(time_width, 2 * width)
         self.out = zero_linear(width, num_classes)  # the first prediction is uniform
@@ -111,8 +111,10 @@ class MapAttention(nn.Module):
     def __init__(self, width: int, num_heads: int):
         super().__init__()
         self.num_heads = num_heads
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = zero_linear(width, width)
+        self.qkv = InnerLinear(width, 3 * width, bias=False)
+        self.out = InnerLinear(width, width)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, h: Tensor) -> Tensor:
         pixels = F.layer_norm(h, h.shape[-1:]).flatten(1, 2)  # (B, H W, C)

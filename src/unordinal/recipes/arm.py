@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.recipes.recipe import QUICK_MUON, Plan, Recipe, Task
-from unordinal.recipes.settings import Transformer
+from unordinal.recipes.settings import Ngrams, Transformer
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
     from unordinal.models.autoregressive import AutoregressiveModel
+
+
+NO_NGRAMS = Ngrams()
 
 
 @dataclass(frozen=True)
@@ -25,23 +28,28 @@ class ArmSettings(ModelSettings):
     auxiliary: bool = False
     # Cut a sequence into so many segments, each with a memory of those before it (Transformer-XL); 0 cuts nothing
     num_segments: int = 0
+    ngrams: Ngrams = NO_NGRAMS  # tables of the last few classes together: better bits for more memory
 
     def build(self, spec: "DataSpec") -> "AutoregressiveModel":
         from unordinal.models.autoregressive import AutoregressiveModel
         from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+        from unordinal.recipes import parts
 
         spec.require_sequences()
         (length,) = spec.event_shape
         if self.num_segments == 0:
-            net = ClassTransformer(spec.num_classes, **vars(self.net))
+            ngrams = parts.ngram_embedding(self.ngrams, spec.num_classes + 1, self.net.width)
+            net = ClassTransformer(spec.num_classes, ngrams=ngrams, **vars(self.net))
+        elif self.ngrams.orders:
+            raise ValueError("n-grams are for the Transformer without segments; use one or the other")
         elif self.auxiliary:
             raise ValueError("auxiliary losses are for the Transformer without segments; use one or the other")
         elif not 2 <= self.num_segments <= length:
             raise ValueError(f"`model.num_segments` must be 0, or between 2 and {length}, got {self.num_segments}")
         else:
             segment = -(-length // self.num_segments)  # the last segment sees all others, so no more is remembered
-            parts = {"segment": segment, "memory": length - segment}
-            net = SegmentTransformer(spec.num_classes, **parts, **vars(self.net))
+            memory = length - segment
+            net = SegmentTransformer(spec.num_classes, segment=segment, memory=memory, **vars(self.net))
         return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary)
 
 

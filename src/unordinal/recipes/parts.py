@@ -11,6 +11,7 @@ from unordinal.flows.density import ConditionalNormal
 from unordinal.flows.density import Density as BuiltDensity
 from unordinal.nets import context, densenet, recurrent, sequence, transformer, unet
 from unordinal.nets.linear import zero_linear
+from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.recipes import settings
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
 from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, num_digits
@@ -25,6 +26,11 @@ def denoiser(net: settings.DiffusionTransformer | settings.UNet, spec: DataSpec,
         return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     spec.require_sequences()
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
+
+
+def ngram_embedding(ngrams: settings.Ngrams, num_classes: int, width: int) -> NgramEmbedding | None:
+    """Features of the last few classes, or None where no orders are asked for."""
+    return NgramEmbedding(num_classes, width, **vars(ngrams)) if ngrams.orders else None
 
 
 def causal_net(net: settings.SequenceNet, in_channels: int) -> nn.Module:

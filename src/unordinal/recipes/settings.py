@@ -38,6 +38,15 @@ class Transformer:
 
 
 @dataclass(frozen=True)
+class Ngrams:
+    """Embeddings of the last few classes together, from tables of (hashed) contexts."""
+
+    orders: tuple[int, ...] = ()  # how many classes a context has, one table each: 3 4 5, say; none for no tables
+    rows: int = 65536  # the most rows of a table; contexts share them where there are more contexts
+    row_width: int = 32  # channels of a row
+
+
+@dataclass(frozen=True)
 class LSTM:
     """An LSTM over a sequence."""
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
 from unordinal.model import CategoricalModel
+from unordinal.nets.ngrams import NgramEmbedding
 
 
 class Unaveraged:
@@ -28,7 +29,14 @@ class Unaveraged:
 
 
 def averaged(model: CategoricalModel, decay: float) -> AveragedModel | Unaveraged:
-    return AveragedModel(model, multi_avg_fn=averaging(decay)) if decay else Unaveraged(model)
+    """The average of a model's weights; its tables of n-grams are shared, not averaged: there is too much of them."""
+    if not decay:
+        return Unaveraged(model)
+    average = AveragedModel(model, multi_avg_fn=averaging(decay))
+    for ours, theirs in zip(average.module.modules(), model.modules(), strict=True):
+        if isinstance(ours, NgramEmbedding) and isinstance(theirs, NgramEmbedding):
+            ours.tables = theirs.tables
+    return average
 
 
 Weights = tuple[Tensor, ...] | list[Tensor]
@@ -39,6 +47,7 @@ def averaging(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
 
     def update(averaged: Weights, current: Weights, count: Tensor | int) -> None:
         now = min(decay, (1 + int(count)) / (10 + int(count)))
-        torch._foreach_lerp_(averaged, current, 1 - now)
+        pairs = [(old, new) for old, new in zip(averaged, current, strict=True) if not old.is_set_to(new)]
+        torch._foreach_lerp_([old for old, _ in pairs], [new for _, new in pairs], 1 - now)
 
     return update

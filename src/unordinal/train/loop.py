@@ -152,7 +152,8 @@ class Loop:
             (loss.sum() * to_bits / len(x)).backward()
             losses.append(loss.detach())
         clip = math.inf if self.optim.clip is None else self.optim.clip
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
+        dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
+        norm = torch.nn.utils.clip_grad_norm_(dense, clip, foreach=True)
         *values, norm_value = torch.cat([*losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = float(loss.mean())

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
-from unordinal.nets.conv import MapConv
+from unordinal.nets.ngrams import NgramEmbedding
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).
@@ -37,11 +37,12 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     params = [p for p in model.parameters() if p.requires_grad]
     betas = (ADAM_BETA1, config.beta2)
     if config.optimizer == "muon":
-        matrices = inner_matrices(model)
-        chosen = {id(p) for p in matrices}
+        matrices, tables = inner_matrices(model), sparse_tables(model)
+        chosen = {id(p) for p in matrices + tables}
         groups = [
-            {"params": [p for p in params if id(p) not in chosen], "lr": lr, "matrices": False},
-            {"params": matrices, "lr": config.matrix_lr, "matrices": True},
+            {"params": [p for p in params if id(p) not in chosen], "lr": lr, "update": "adamw"},
+            {"params": matrices, "lr": config.matrix_lr, "update": "orthogonal"},
+            {"params": tables, "lr": lr, "update": "rows"},
         ]
         optimizer: torch.optim.Optimizer = Muon(groups, betas=betas, weight_decay=config.weight_decay)
     elif config.optimizer == "adamw":
@@ -55,35 +56,39 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     return optimizer
 
 
-# Parts of a network inside which weights map features to features: of a Transformer, a U-Net, a DenseNet.
-INSIDE = frozenset({"blocks", "down", "shrink", "deep", "attention", "grow", "merge", "up", "convs"})
-
-
 def inner_matrices(model: nn.Module) -> list[Tensor]:
-    """Weights of linear layers and convolutions inside blocks: not embeddings, heads or conditioning."""
-    found: list[Tensor] = []
-    for name, module in model.named_modules():
-        path = name.split(".")
-        if isinstance(module, nn.Linear | MapConv) and INSIDE.intersection(path) and "modulation" not in path:
-            found.append(module.weight)
+    """The weights of the layers that say they are inside a network: not embeddings, heads or conditioning."""
+    return [module.get_parameter("weight") for module in model.modules() if getattr(module, "is_inner", False)]
+
+
+def sparse_tables(model: nn.Module) -> list[Tensor]:
+    """Tables of which a batch reads few rows. From now on their gradients are sparse, which only `Muon` can use."""
+    found = []
+    for part in model.modules():
+        if isinstance(part, NgramEmbedding):
+            for table in part.tables:
+                assert isinstance(table, nn.Embedding)
+                table.sparse = True
+                found.append(table.weight)
     return found
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is orthogonalised, for groups with `matrices`; AdamW for the others.
+    """Momentum whose update is orthogonalised, for groups that ask for it; AdamW, of all or of some rows, for others.
 
     In float32: torch's own Muon multiplies in bfloat16, which some CPUs advertise and do not run.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], *, betas: tuple[float, float], weight_decay: float):
-        super().__init__(groups, {"lr": 1e-3, "betas": betas, "weight_decay": weight_decay, "matrices": False})
+        super().__init__(groups, {"lr": 1e-3, "betas": betas, "weight_decay": weight_decay, "update": "adamw"})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         assert closure is None
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            (self._step_matrices if group["matrices"] else self._step_adamw)(group, params)
+            steps = {"orthogonal": self._step_matrices, "adamw": self._step_adamw, "rows": self._step_rows}
+            steps[group["update"]](group, params)
 
     def _step_matrices(self, group: dict[str, Any], params: list[Tensor]) -> None:
         shapes: dict[torch.Size, list[Tensor]] = {}
@@ -118,6 +123,23 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_add_(root, 1e-8)
         torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_addcdiv_(params, first, root, -group["lr"] / (1 - beta1**count))
+
+    def _step_rows(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """Adam on the rows that the batch has read; what is known of the others stays as it is."""
+        beta1, beta2 = group["betas"]
+        for p in params:
+            assert p.grad is not None
+            if not self.state[p]:
+                self.state[p] = {"m": torch.zeros_like(p), "v": torch.zeros_like(p), "count": 0}
+            state = self.state[p]
+            state["count"] += 1
+            grad = p.grad.coalesce() if p.grad.is_sparse else p.grad.to_sparse(1)
+            rows, g = grad.indices()[0], grad.values()
+            first = state["m"][rows].lerp_(g, 1 - beta1)
+            second = state["v"][rows].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+            state["m"][rows], state["v"][rows] = first, second
+            root = second.sqrt().div_((1 - beta2 ** state["count"]) ** 0.5).add_(1e-8)
+            p.index_add_(0, rows, first / root, alpha=-group["lr"] / (1 - beta1 ** state["count"]))
 
 
 def orthogonalised(g: Tensor) -> Tensor:

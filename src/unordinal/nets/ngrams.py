@@ -1,0 +1,56 @@
+"""Embeddings of the last few classes together: bits bought with memory instead of arithmetic."""
+
+import torch
+from torch import Tensor, nn
+
+# A row is chosen by a polynomial of the classes modulo a Mersenne prime, which spreads contexts evenly.
+PRIME = 2**31 - 1
+BASE = 48_271
+
+
+class NgramEmbedding(nn.Module):
+    """Features of the last 2, 3, ... classes before each position: (B, L + longest - 1) -> (B, L, width).
+
+    Each order n has a table. A context of n classes has a row of its own where the table has room for all of them, and
+    otherwise one chosen by a hash, which it shares with others. Tables and output start at zero, so that the network
+    starts as it would without them.
+
+    Args:
+        num_classes: how many classes the contexts are made of, a start sign included.
+        width: channels of the output.
+        orders: the lengths n of the contexts, each at least 1.
+        rows: the most rows of a table.
+        row_width: channels of a row.
+
+    >>> NgramEmbedding(28, 16, orders=(2, 3), rows=1000, row_width=4)(torch.zeros(2, 7 + 2, dtype=torch.long)).shape
+    torch.Size([2, 7, 16])
+    """
+
+    def __init__(self, num_classes: int, width: int, *, orders: tuple[int, ...], rows: int, row_width: int):
+        super().__init__()
+        if not orders or min(orders) < 1 or len(set(orders)) < len(orders) or rows < 1 or row_width < 1:
+            raise ValueError(
+                f"n-grams need different orders of at least 1, and rows and row_width of at least 1; "
+                f"got orders {orders}, rows {rows}, row_width {row_width}"
+            )
+        self.num_classes, self.orders, self.longest = num_classes, orders, max(orders)
+        self.tables = nn.ModuleList(nn.Embedding(min(rows, num_classes**n), row_width) for n in orders)
+        for table in self.tables:
+            nn.init.zeros_(table.get_parameter("weight"))
+        self.merge = nn.Linear(len(orders) * row_width, width, bias=False)
+
+    def forward(self, before: Tensor) -> Tensor:
+        """`before` has the classes before each position, and `longest - 1` more in front of them."""
+        rows = [table(self.row_of(before, n)) for n, table in zip(self.orders, self.tables, strict=True)]
+        return self.merge(torch.cat(rows, dim=-1))
+
+    def row_of(self, before: Tensor, order: int) -> Tensor:
+        """The row of each position's context: (B, L + longest - 1) -> (B, L)."""
+        length = before.shape[1] - self.longest + 1
+        num_rows = self.tables[self.orders.index(order)].get_parameter("weight").shape[0]
+        is_whole = self.num_classes**order <= num_rows
+        index = torch.zeros_like(before[:, :length])
+        for back in range(order):
+            classes = before[:, self.longest - 1 - back :][:, :length]
+            index = index * self.num_classes + classes if is_whole else (index * BASE + classes + 1) % PRIME
+        return index if is_whole else (index * BASE % PRIME) % num_rows
