@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 
-EXAMPLE = """Score a run: bits per dimension of a split, with its standard error.
-
-Example: unordinal evaluate runs/text8-multinomial-tiny --split test --repeats 4 --json
-Example: unordinal evaluate runs/text8-argmax-ar-tiny --bound iwbo --k 1000 --num-examples 16
-Example: unordinal evaluate runs/cityscapes-vae-tiny --data maps:others.npz --split test"""
+COMMAND = Command(
+    "unordinal evaluate",
+    "Score a run: bits per dimension of a split, with its standard error.",
+    (
+        "unordinal evaluate runs/book",
+        "unordinal evaluate runs/book --data other.txt --per-example bits.csv",
+        "unordinal evaluate runs/diffusion --repeats 4 --json",
+        "unordinal evaluate runs/flow --bound iwbo --k 1000 --num-examples 16",
+    ),
+    first=("split", "data", "bound", "k", "repeats", "num_examples", "per_example", "plot", "seed", "json"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,7 @@ class EvaluateArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        EvaluateArgs, args=argv, prog="unordinal evaluate", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(EvaluateArgs, argv, COMMAND)
     from unordinal.api import data_of, load
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass

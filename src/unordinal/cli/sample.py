@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.writing import write_chain, write_samples
 from unordinal.console import print_json, progress, say
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 
 RECONSTRUCTED = 8  # maps at a time
 
-EXAMPLE = """Draw from a run.
-
-Example: unordinal sample runs/text8-multinomial-tiny --num 4 --steps 100 --chain chain.png
-Example: unordinal sample runs/text8-argmax-ar-tiny --num 4 --invalid resample
-Example: unordinal sample runs/text8-arm-tiny --prompt "the king of " --temperature 0.8
-Example: unordinal sample runs/cityscapes-multinomial-tiny --num 16 --steps 100 --grid samples.png --chain way.gif"""
+COMMAND = Command(
+    "unordinal sample",
+    "Draw samples from a run.",
+    (
+        "unordinal sample runs/book --num 4",
+        'unordinal sample runs/book --prompt "the king of " --temperature 0.8',
+        "unordinal sample runs/diffusion --steps 100 --chain chain.png",
+        "unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif",
+    ),
+    first=("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json"),
+)
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,7 @@ class SampleArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(SampleArgs, argv, COMMAND)
     from unordinal.api import load
     from unordinal.tasks.drawing import draw
 
