@@ -53,8 +53,8 @@ class SampleArgs:
     out: Path | None = None
     """Write the samples here instead of printing them: .npy or .json for classes, anything else for text."""
     chain: Path | None = None
-    """Diffusion: write the first sample's way from noise: .png for a picture (maps: .gif as well), .json, or one line
-    of text per step."""
+    """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
+    an animated map, .json, or one line of text per step."""
     grid: Path | None = None
     """Maps: write the samples (the first 64), beside as many of the test split where the data are at hand, to this PNG
     file."""
@@ -211,7 +211,7 @@ def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
 def write_pictures(args: SampleArgs, run: "Run", drawn: "Drawn", tests: "Tensor | None") -> None:
     """The pictures that were asked for."""
     if args.chain:
-        write_chain(args.chain, drawn.chain, run.spec)
+        write_chain(args.chain, drawn.chains, run.spec)
         say(f"Chain written to {args.chain}")
     if args.grid:
         groups = [("samples", drawn.x)]

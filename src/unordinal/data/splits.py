@@ -26,6 +26,7 @@ class Split(Dataset[Tensor]):
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("a stream of symbols needs a sequence length, an array of examples must have none")
         self.symbols, self.length, self.flips = symbols, length, flips
+        self.names: list[str] = []  # what each example is called: the files of maps; empty where they have no names
 
     def __len__(self) -> int:
         return len(self.symbols) if self.length is None else len(self.symbols) // self.length

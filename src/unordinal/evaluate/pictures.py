@@ -80,7 +80,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     for index, (title, x) in enumerate(groups):
         left = (0.1 + index * (INCHES * columns + 0.25)) / across
         axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
-        axes.imshow(tiled(coloured(x, spec), columns), interpolation="nearest", aspect="equal")
+        axes.imshow(tiled(coloured(x, spec), columns, rows), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")
     figure.legend(
@@ -90,10 +90,37 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     return figure
 
 
-def tiled(pictures: np.ndarray, columns: int, gap: int = 2) -> np.ndarray:
-    """Pictures (N, H, W, 3) in rows of `columns`, a white gap between them: one picture."""
-    num, height, width, _ = pictures.shape
-    rows = math.ceil(num / columns)
+def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+    """Maps on their way out of the noise, as a PNG: a row for each of x_t (N, H, W), a column for each time."""
+    from matplotlib.figure import Figure
+
+    num, height, width = stages[0][1].shape
+    handles = legend_handles(spec, with_invalid=False)
+    across, gap = INCHES * len(stages), 0.06
+    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
+    legend = LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
+    row = (INCHES - gap) * height / width + gap
+    down = row * num + legend + TITLE
+    figure = Figure(figsize=(across, down))
+    for column, (t, x) in enumerate(stages):
+        for index, picture in enumerate(coloured(x, spec)):
+            bottom = legend + row * (num - 1 - index)
+            box = (column * INCHES + gap / 2, bottom + gap / 2, INCHES - gap, row - gap)
+            axes = figure.add_axes((box[0] / across, box[1] / down, box[2] / across, box[3] / down))
+            axes.imshow(picture, interpolation="nearest", aspect="auto")
+            axes.axis("off")
+            if index == 0:
+                axes.set_title(f"t = {t}", fontsize=9)
+    figure.legend(
+        handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
+        frameon=False, handlelength=1.0, columnspacing=1.0,
+    )  # fmt: skip
+    figure.savefig(file, format="png", dpi=130)
+
+
+def tiled(pictures: np.ndarray, columns: int, rows: int, gap: int = 2) -> np.ndarray:
+    """One picture of pictures (N, H, W, 3), row by row, with white gaps, and white where there are no more of them."""
+    _, height, width, _ = pictures.shape
     out = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, 3), 255, np.uint8)
     for index, picture in enumerate(pictures):
         y, x = (index // columns) * (height + gap), (index % columns) * (width + gap)
