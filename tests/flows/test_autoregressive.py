@@ -65,8 +65,8 @@ def test_a_position_sees_only_what_came_before(name: str) -> None:
 
 def flow(*, spread: float, dropout: float = 0.0) -> TimeFlow:
     torch.manual_seed(0)
-    map_ = NonlinearSquared()
-    inner = Coupling(Mlp(C // 2 + W, C // 2 * map_.num_parameters, width=8), map_, num_channels=C)
+    transform = NonlinearSquared()
+    inner = Coupling(Mlp(C // 2 + W, C // 2 * transform.num_parameters, width=8), transform, num_channels=C)
     made = TimeFlow(CausalLSTM(C, width=W, dropout=dropout), inner, is_parallel=True).double()
     for parameter in made.parameters():
         parameter.data += spread * torch.randn_like(parameter)
@@ -118,9 +118,9 @@ def test_steps_tell_of_every_position_and_a_whole_sample_is_one() -> None:
 def test_a_mixture_draws_without_solving() -> None:
     """Draws from components against the density, by quadrature, and their log-densities; solving gives the same law."""
     torch.manual_seed(0)
-    map_ = LogisticMixture(3)
+    transform = LogisticMixture(3)
     mixture = AutoregressiveMixture(
-        CausalLSTM(1, width=4), ChannelNet(4, 1, map_.num_parameters, width=4), map_, event_shape=(2, 1)
+        CausalLSTM(1, width=4), ChannelNet(4, 1, transform.num_parameters, width=4), transform, event_shape=(2, 1)
     ).double()
     for parameter in mixture.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)

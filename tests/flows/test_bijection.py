@@ -16,7 +16,7 @@ from unordinal.flows.density import Flow
 from unordinal.flows.elementwise import (
     Affine,
     Elementwise,
-    ElementwiseMap,
+    ElementwiseTransform,
     LogisticMixture,
     NonlinearSquared,
     RationalQuadraticSpline,
@@ -35,7 +35,7 @@ from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
 C, H = 3, 2  # channels of the data and of the condition
 
 
-MAPS: dict[str, Callable[[], ElementwiseMap]] = {
+TRANSFORMS: dict[str, Callable[[], ElementwiseTransform]] = {
     "affine": Affine,
     "mixture": lambda: LogisticMixture(4),
     "spline": lambda: RationalQuadraticSpline(5, bound=3.0),
@@ -44,38 +44,40 @@ MAPS: dict[str, Callable[[], ElementwiseMap]] = {
 
 
 def elementwise(name: str, cond_channels: int = 0) -> Bijection:
-    map_ = MAPS[name]()
-    net = Mlp(cond_channels, C * map_.num_parameters, width=8) if cond_channels else None
-    return Elementwise(map_, num_channels=C, net=net)
+    transform = TRANSFORMS[name]()
+    net = Mlp(cond_channels, C * transform.num_parameters, width=8) if cond_channels else None
+    return Elementwise(transform, num_channels=C, net=net)
 
 
 def coupling(name: str, cond_channels: int = 0) -> Bijection:
-    map_, fixed = MAPS[name](), split_of(C)
-    return Coupling(Mlp(fixed + cond_channels, (C - fixed) * map_.num_parameters, width=8), map_, num_channels=C)
+    transform, fixed = TRANSFORMS[name](), split_of(C)
+    return Coupling(
+        Mlp(fixed + cond_channels, (C - fixed) * transform.num_parameters, width=8), transform, num_channels=C
+    )
 
 
-def autoregressive(net: nn.Module, map_: ElementwiseMap) -> Bijection:
-    return TimeFlow(net, channels(map_))
+def autoregressive(net: nn.Module, transform: ElementwiseTransform) -> Bijection:
+    return TimeFlow(net, channels(transform))
 
 
-def channels(map_: ElementwiseMap) -> Bijection:
-    return ChannelAutoregressive(ChannelNet(8, C, map_.num_parameters, width=4), map_, num_channels=C)
+def channels(transform: ElementwiseTransform) -> Bijection:
+    return ChannelAutoregressive(ChannelNet(8, C, transform.num_parameters, width=4), transform, num_channels=C)
 
 
 def time_coupling(net: nn.Module, *, is_parallel: bool) -> Bijection:
-    map_, fixed = NonlinearSquared(), split_of(C)
-    inner = Mlp(fixed + 8, (C - fixed) * map_.num_parameters, width=8)
-    return TimeFlow(net, Coupling(inner, map_, num_channels=C), is_parallel=is_parallel)
+    transform, fixed = NonlinearSquared(), split_of(C)
+    inner = Mlp(fixed + 8, (C - fixed) * transform.num_parameters, width=8)
+    return TimeFlow(net, Coupling(inner, transform, num_channels=C), is_parallel=is_parallel)
 
 
-def sequence_coupling(net: nn.Module, map_: ElementwiseMap) -> Bijection:
-    return Coupling(net, map_, num_channels=C)
+def sequence_coupling(net: nn.Module, transform: ElementwiseTransform) -> Bijection:
+    return Coupling(net, transform, num_channels=C)
 
 
 # any shape (B, *D, C)
 ANYWHERE: dict[str, Callable[[], Bijection]] = {
-    **{f"elementwise {name}": partial(elementwise, name) for name in MAPS},
-    **{f"coupling {name}": partial(coupling, name) for name in MAPS},
+    **{f"elementwise {name}": partial(elementwise, name) for name in TRANSFORMS},
+    **{f"coupling {name}": partial(coupling, name) for name in TRANSFORMS},
     "linear": lambda: InvertibleLinear(C),
     "actnorm": lambda: ActNorm(C),
     "permutation": lambda: Permutation(torch.tensor([2, 0, 1])),
@@ -89,8 +91,8 @@ ANYWHERE: dict[str, Callable[[], Bijection]] = {
 
 
 CONDITIONAL: dict[str, Callable[[], Bijection]] = {
-    **{f"elementwise {name} given cond": partial(elementwise, name, H) for name in MAPS},
-    **{f"coupling {name} given cond": partial(coupling, name, H) for name in MAPS},
+    **{f"elementwise {name} given cond": partial(elementwise, name, H) for name in TRANSFORMS},
+    **{f"coupling {name} given cond": partial(coupling, name, H) for name in TRANSFORMS},
 }
 
 

@@ -75,11 +75,14 @@ def test_conditional_logistic_reports_the_density_of_what_it_draws() -> None:
 
 def small_flow() -> Density:
     torch.manual_seed(0)
-    map_ = LogisticMixture(3)
-    head = ChannelNet(4, 1, map_.num_parameters, width=4)
+    transform = LogisticMixture(3)
+    head = ChannelNet(4, 1, transform.num_parameters, width=4)
     flow = Flow(
         Chain(
-            [InvertibleLinear(1), TimeFlow(CausalLSTM(1, width=4), ChannelAutoregressive(head, map_, num_channels=1))]
+            [
+                InvertibleLinear(1),
+                TimeFlow(CausalLSTM(1, width=4), ChannelAutoregressive(head, transform, num_channels=1)),
+            ]
         ),
         StandardLogistic((2, 1)),
     ).double()

@@ -12,14 +12,14 @@ from unordinal.flows.elementwise import LogisticMixture, NonlinearSquared, Ratio
 
 
 def test_mixture_inverse_passes_gradients_to_its_parameters() -> None:
-    map_ = LogisticMixture(3)
+    transform = LogisticMixture(3)
     parameters = torch.randn(20, 9, dtype=torch.float64, requires_grad=True)
     z = torch.randn(20, dtype=torch.float64)
-    v, log_slope = map_.inverse(z, parameters)
+    v, log_slope = transform.inverse(z, parameters)
     (gradient,) = torch.autograd.grad((v + log_slope).sum(), parameters)
     step = 1e-6 * torch.randn_like(parameters)
     with torch.no_grad():
-        high, low = (sum(part.sum() for part in map_.inverse(z, parameters + s)) for s in (step, -step))
+        high, low = (sum(part.sum() for part in transform.inverse(z, parameters + s)) for s in (step, -step))
     torch.testing.assert_close((gradient * step).sum(), (high - low) / 2, rtol=1e-5, atol=1e-10)
 
 
@@ -45,14 +45,14 @@ def test_spline_agrees_with_zuko() -> None:
 
 def test_nonlinear_squared_far_out_in_float32() -> None:
     """Values and gradients stay numbers, and round trips close, as far as float32 goes."""
-    map_ = NonlinearSquared()
+    transform = NonlinearSquared()
     size = torch.logspace(-3, 8, 200)
     z = torch.cat([-size, size]).requires_grad_()
     for k in (-5.0, 0.0, 5.0):  # of both signs, as steep as it gets
         for scale in (-9.0, 0.0, 9.0):
             parameters = torch.tensor([0.1, -scale, k, scale, 0.3]).expand(len(z), 5).clone().requires_grad_()
-            v, log_slope = map_.inverse(z, parameters)
-            back, log_slope_back = map_.forward(v, parameters)
+            v, log_slope = transform.inverse(z, parameters)
+            back, log_slope_back = transform.forward(v, parameters)
             assert bool(torch.isfinite(v).all())
             assert float(((back - z).abs() / (1 + z.abs())).detach().max()) < 1e-4
             torch.testing.assert_close(log_slope, -log_slope_back)

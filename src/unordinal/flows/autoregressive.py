@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
 from unordinal.flows.density import Flow, StandardLogistic
-from unordinal.flows.elementwise import ElementwiseMap, LogisticMixture
+from unordinal.flows.elementwise import ElementwiseTransform, LogisticMixture
 from unordinal.flows.fixed_point import causal_fixed_point
 from unordinal.numerics import sum_except_batch
 from unordinal.progress import current_watcher
@@ -89,20 +89,20 @@ class ChannelAutoregressive(Bijection):
 
     index: Tensor
 
-    def __init__(self, head: nn.Module, family: ElementwiseMap, *, num_channels: int):
+    def __init__(self, head: nn.Module, family: ElementwiseTransform, *, num_channels: int):
         super().__init__()
-        self.head, self.map, self.num_channels = head, family, num_channels
+        self.head, self.transform, self.num_channels = head, family, num_channels
         self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         parameters = self.head(cond, v) + self.start  # (B, *D, C, P)
-        z, log_slope = self.map.forward(v, parameters)
+        z, log_slope = self.transform.forward(v, parameters)
         return z, sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        v, parameters = self.one_by_one(z, cond, lambda part, p: self.map.inverse(part, p)[0])
-        return v, -sum_except_batch(self.map.forward(v, parameters)[1])
+        v, parameters = self.one_by_one(z, cond, lambda part, p: self.transform.inverse(part, p)[0])
+        return v, -sum_except_batch(self.transform.forward(v, parameters)[1])
 
     def one_by_one(
         self, z: Tensor, cond: Tensor | None, find: Callable[[Tensor, Tensor], Tensor]
@@ -139,7 +139,7 @@ class AutoregressiveMixture(Flow):
         assert isinstance(flow, TimeFlow)
         assert isinstance(flow.inner, ChannelAutoregressive)
         assert isinstance(base, StandardLogistic)
-        inner, family = flow.inner, cast(LogisticMixture, flow.inner.map)
+        inner, family = flow.inner, cast(LogisticMixture, flow.inner.transform)
 
         def draw(z: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
             v, parameters = inner.one_by_one(z, features, lambda part, p: family.draw(part, p, generator))

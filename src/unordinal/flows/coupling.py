@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
-from unordinal.flows.elementwise import ElementwiseMap
+from unordinal.flows.elementwise import ElementwiseTransform
 from unordinal.numerics import sum_except_batch
 
 
@@ -14,12 +14,14 @@ class Coupling(Bijection):
     `net` takes (B, *D, num_fixed + H) to (B, *D, (C - num_fixed) P), P the map's number of parameters.
     """
 
-    def __init__(self, net: nn.Module, family: ElementwiseMap, *, num_channels: int, num_fixed: int | None = None):
+    def __init__(
+        self, net: nn.Module, family: ElementwiseTransform, *, num_channels: int, num_fixed: int | None = None
+    ):
         super().__init__()
         num_fixed = split_of(num_channels) if num_fixed is None else num_fixed
         if not 0 < num_fixed < num_channels:
             raise ValueError(f"a coupling needs channels on both sides, got {num_fixed} of {num_channels} fixed")
-        self.net, self.map = net, family
+        self.net, self.transform = net, family
         self.num_fixed, self.num_moved = num_fixed, num_channels - num_fixed
         self.start = nn.Parameter(family.start().repeat(self.num_moved, 1))  # (C_moved, P)
 
@@ -31,12 +33,12 @@ class Coupling(Bijection):
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         fixed, moved, parameters = self.split(v, cond)
-        moved, log_slope = self.map.forward(moved, parameters)
+        moved, log_slope = self.transform.forward(moved, parameters)
         return torch.cat([fixed, moved], dim=-1), sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         fixed, moved, parameters = self.split(z, cond)
-        moved, log_slope = self.map.inverse(moved, parameters)
+        moved, log_slope = self.transform.inverse(moved, parameters)
         return torch.cat([fixed, moved], dim=-1), sum_except_batch(log_slope)
 
 

@@ -11,7 +11,7 @@ from unordinal.flows.bijection import Bijection
 from unordinal.numerics import draw_categorical, mixture_logit, mixture_logit_inverse, sum_except_batch
 
 
-class ElementwiseMap(ABC):
+class ElementwiseTransform(ABC):
     """A family of increasing functions of one number; `parameters` (..., num_parameters) choose one per element."""
 
     num_parameters: int
@@ -34,7 +34,7 @@ def bent(raw: Tensor, bound: float) -> Tensor:
     return bound * torch.tanh(raw / bound)
 
 
-class Affine(ElementwiseMap):
+class Affine(ElementwiseTransform):
     """z = (v - shift) exp(-log_scale), raw parameters bent to stay within bounds.
 
     Without bounds a stack of couplings answers a number it did not expect with a larger one, layer after layer, until
@@ -60,7 +60,7 @@ class Affine(ElementwiseMap):
         return torch.zeros(2)
 
 
-class LogisticMixture(ElementwiseMap):
+class LogisticMixture(ElementwiseTransform):
     """z = logit of the CDF of a mixture of logistics at v: parameters are M logits, M means, M log-scales.
 
     With a standard logistic base this is the mixture's own density.
@@ -108,7 +108,7 @@ class LogisticMixture(ElementwiseMap):
         return torch.cat([torch.zeros(m), means, torch.zeros(m)])
 
 
-class NonlinearSquared(ElementwiseMap):
+class NonlinearSquared(ElementwiseTransform):
     """z = a + b v + c / (1 + (d v + g)^2), |c| small enough to stay increasing (Ziegler and Rush 2019).
 
     Parameters: a, log b, raw c, log d, g; logarithms are bent to stay within 3.
@@ -161,7 +161,7 @@ class NonlinearSquared(ElementwiseMap):
         return torch.zeros(5)
 
 
-class RationalQuadraticSpline(ElementwiseMap):
+class RationalQuadraticSpline(ElementwiseTransform):
     """Monotone rational-quadratic spline on [-bound, bound], the identity outside (Durkan et al. 2019).
 
     Parameters: `num_bins` raw widths, as many raw heights, and num_bins - 1 raw slopes at the inner knots.
@@ -237,9 +237,9 @@ class Elementwise(Bijection):
     torch.Size([2])
     """
 
-    def __init__(self, family: ElementwiseMap, *, num_channels: int, net: nn.Module | None = None):
+    def __init__(self, family: ElementwiseTransform, *, num_channels: int, net: nn.Module | None = None):
         super().__init__()
-        self.map, self.net, self.num_channels = family, net, num_channels
+        self.transform, self.net, self.num_channels = family, net, num_channels
         self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
 
     def parameters_of(self, cond: Tensor | None) -> Tensor:
@@ -251,11 +251,11 @@ class Elementwise(Bijection):
         return out.unflatten(-1, (self.num_channels, -1)) + self.start
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        z, log_slope = self.map.forward(v, self.parameters_of(cond))
+        z, log_slope = self.transform.forward(v, self.parameters_of(cond))
         return z, sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        v, log_slope = self.map.inverse(z, self.parameters_of(cond))
+        v, log_slope = self.transform.inverse(z, self.parameters_of(cond))
         return v, sum_except_batch(log_slope)
 
 

@@ -12,7 +12,7 @@ from unordinal.flows.autoregressive import AutoregressiveMixture
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Density, Flow, StandardNormal
-from unordinal.flows.elementwise import Affine, ElementwiseMap, LogisticMixture
+from unordinal.flows.elementwise import Affine, ElementwiseTransform, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.reshape import Squeeze
 from unordinal.nets.channels import ChannelNet
@@ -69,7 +69,7 @@ def coupling_flow(
     for name, value in (("num_levels", num_levels), ("num_flows", num_flows)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    family: ElementwiseMap = LogisticMixture(num_mixtures) if num_mixtures else Affine()
+    family: ElementwiseTransform = LogisticMixture(num_mixtures) if num_mixtures else Affine()
     layers, channels = list(front), event_shape[-1]
     for level in range(num_levels):
         if level:
@@ -92,7 +92,9 @@ def conditional_flow(base: Density, make_net: MakeNet, *, num_channels: int, num
     return Flow(Inverse(Chain(layers)), base) if layers else base
 
 
-def coupling_layers(make_net: MakeNet, family: ElementwiseMap, *, num_channels: int, num_flows: int) -> list[Bijection]:
+def coupling_layers(
+    make_net: MakeNet, family: ElementwiseTransform, *, num_channels: int, num_flows: int
+) -> list[Bijection]:
     """So many pairs of an invertible 1x1 and a coupling."""
     layers: list[Bijection] = []
     for _ in range(num_flows):
