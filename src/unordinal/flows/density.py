@@ -98,17 +98,6 @@ class StandardLogistic(Factorised):
         return logsigmoid(v) + logsigmoid(-v)
 
 
-class Uniform(Factorised):
-    """Uniform on [0, 1)."""
-
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
-        return torch.rand(shape, generator=generator, device=self.like.device, dtype=self.like.dtype)
-
-    def log_density(self, v: Tensor) -> Tensor:
-        outside = (v < 0) | (v > 1)
-        return torch.zeros_like(v).masked_fill(outside, -math.inf)
-
-
 class DiagonalNormal(Density):
     """Independent normals with a learned mean and scale per place and channel."""
 

@@ -257,25 +257,3 @@ class Elementwise(Bijection):
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         v, log_slope = self.transform.inverse(z, self.parameters_of(cond))
         return v, sum_except_batch(log_slope)
-
-
-class Sigmoid(Bijection):
-    """v in R -> z in (0, 1)."""
-
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        return torch.sigmoid(v), sum_except_batch(F.logsigmoid(v) + F.logsigmoid(-v))
-
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        return torch.logit(z), sum_except_batch(-torch.log(z) - torch.log1p(-z))
-
-
-class Softplus(Bijection):
-    """v in R -> z = log(1 + exp v) > 0."""
-
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        # F.softplus turns into the identity above its threshold; logaddexp is exact in every type
-        return torch.logaddexp(v, torch.zeros_like(v)), sum_except_batch(F.logsigmoid(v))
-
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        log_gap = torch.log(-torch.expm1(-z))
-        return z + log_gap, sum_except_batch(-log_gap)
