@@ -110,7 +110,7 @@ def test_steps_tell_of_every_position_and_a_whole_sample_is_one() -> None:
     made, told = flow(spread=0.1), list[float]()
     z = torch.randn(3, L, C, dtype=torch.float64)
     with torch.no_grad(), watching(Watcher(told.append)):
-        made.by_steps(z, None)
+        made.inverse_by_steps(z, None)
     assert len(told) == L
     assert abs(sum(told) - 3) < 1e-9
 

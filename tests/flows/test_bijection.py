@@ -19,11 +19,11 @@ from unordinal.flows.elementwise import (
     ElementwiseTransform,
     LogisticMixture,
     NonlinearSquared,
-    RationalQuadraticSpline,
 )
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.ready import coupling_flow
 from unordinal.flows.reshape import Permutation, Reversal, Squeeze
+from unordinal.flows.spline import RationalQuadraticSpline
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
 from unordinal.nets.densenet import DenseNet

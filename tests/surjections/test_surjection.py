@@ -198,7 +198,7 @@ def test_histogram_against_density(name: str) -> None:
         (lambda: OneHotRounding(1), "at least 2 classes, got 1"),
         (
             lambda: SoftplusArgmax(3, noise(2)).double().lift(torch.zeros(4, 5).long(), context_of(torch.zeros(4, 5))),
-            r"SoftplusArgmax of 3 classes needs noise of shape \(4, 5, 3\), but its noise gives \(4, 5, 2\)",
+            r"SoftplusArgmax of 3 classes needs noise of shape \(4, 5, 3\), but its noise has shape \(4, 5, 2\)",
         ),
     ],
 )

@@ -14,10 +14,10 @@ def batch(seed: int) -> torch.Tensor:
 
 def test_the_flag_says_what_the_buffer_says() -> None:
     norm = ActNorm(2).train()
-    assert norm.start.is_due
+    assert norm.init_flag.is_pending
     assert not bool(norm.is_started)
     norm(batch(0))
-    assert not norm.start.is_due
+    assert not norm.init_flag.is_pending
     assert bool(norm.is_started)
 
 
@@ -41,12 +41,12 @@ def test_copies_start_on_their_own() -> None:
     norm = ActNorm(2).train()
     other = copy.deepcopy(norm)
     norm(batch(0))
-    assert other.start.is_due
+    assert other.init_flag.is_pending
     z, _ = other(batch(1))
     torch.testing.assert_close(z.mean((0, 1)), torch.zeros(2), atol=1e-5, rtol=0)
     again = copy.deepcopy(norm)
     again(batch(1))
     assert torch.equal(again.shift, norm.shift)
     again.load_state_dict(ActNorm(2).state_dict())
-    assert again.start.is_due
-    assert not norm.start.is_due
+    assert again.init_flag.is_pending
+    assert not norm.init_flag.is_pending
