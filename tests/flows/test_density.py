@@ -50,7 +50,7 @@ def test_conditional_normal_reports_the_density_of_what_it_draws() -> None:
     mean, log_scale = Fixed()(cond).chunk(2, dim=-1)
     expected = distributions.Normal(mean + 0.3, (log_scale - 0.4).exp()).log_prob(v).sum((1, 2))
     torch.testing.assert_close(log_prob, expected)
-    with pytest.raises(ValueError, match="batch size of `cond`, 50; got 3"):
+    with pytest.raises(ValueError, match="batch size of the condition, 50; got 3"):
         density.sample(3, cond)
     with pytest.raises(ValueError, match="ConditionalNormal needs a condition"):
         density.sample(3)

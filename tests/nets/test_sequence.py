@@ -26,7 +26,7 @@ def test_the_last_of_a_block_are_those_of_the_whole_block() -> None:
     h = torch.randn(2, 9, 8, dtype=torch.float64)
     cos, sin = (a.double() for a in rotary_angles(9, 4, h.device))
     with torch.no_grad():
-        torch.testing.assert_close(block.after(h, 4, cos, sin), block(h, cos, sin)[:, -4:])
+        torch.testing.assert_close(block.forward_last(h, 4, cos, sin), block(h, cos, sin)[:, -4:])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.nets.unet import UNet, doubled
+from unordinal.nets.unet import UNet, upsample
 
 
 def shaken(net: nn.Module, seed: int = 0) -> nn.Module:
@@ -72,11 +72,11 @@ def test_time_matters_and_the_first_prediction_is_uniform() -> None:
     assert float((early - late).abs().max()) > 1e-3
 
 
-def test_doubled_repeats_every_pixel() -> None:
+def test_upsample_repeats_every_pixel() -> None:
     h = torch.arange(6.0).reshape(1, 2, 3, 1)
     expected = F.interpolate(h.permute(0, 3, 1, 2), scale_factor=2).permute(0, 2, 3, 1)
-    assert torch.equal(doubled(h, 4, 6), expected)
-    assert torch.equal(doubled(h, 3, 5), expected[:, :3, :5])
+    assert torch.equal(upsample(h, 4, 6), expected)
+    assert torch.equal(upsample(h, 3, 5), expected[:, :3, :5])
 
 
 def test_noise_may_have_a_class_more_than_data() -> None:

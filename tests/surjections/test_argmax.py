@@ -30,5 +30,5 @@ def test_gumbel_starts_at_the_frequencies_of_its_first_batch() -> None:
 
 
 def test_locations_computed_from_a_context_need_one() -> None:
-    with pytest.raises(ValueError, match="`phi` of GumbelArgmax needs a context"):
+    with pytest.raises(ValueError, match="phi of GumbelArgmax needs a context"):
         GumbelArgmax(3, nn.Linear(H, 3)).lift(torch.zeros(1, 1).long())

@@ -195,7 +195,7 @@ class ConditionalNoise(Density):
     def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return means and log-scales, both of shape (B, *D, C)."""
         if cond is None:
-            raise ValueError(f"{type(self).__name__} needs a condition; pass `cond`")
+            raise ValueError(f"{type(self).__name__} needs a condition; pass cond")
         mean, log_scale = self.net(cond).chunk(2, dim=-1)
         return mean + self.mean, log_scale + self.log_scale
 
@@ -212,7 +212,7 @@ class ConditionalNoise(Density):
     ) -> tuple[Tensor, Tensor]:
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
-            raise ValueError(f"`num` must equal the batch size of `cond`, {len(mean)}; got {num}")
+            raise ValueError(f"num must equal the batch size of the condition, {len(mean)}; got {num}")
         noise = self.noise.draw(tuple(mean.shape), generator).to(mean)
         # The log-density follows from the noise itself, which avoids the rounding of recovering it from the draw.
         return mean + log_scale.exp() * noise, sum_except_batch(self.noise.log_density(noise) - log_scale)

@@ -221,7 +221,7 @@ class Elementwise(Bijection):
         if self.net is None:
             return self.start
         if cond is None:
-            raise ValueError("an Elementwise bijection with a network needs a condition; pass `cond`")
+            raise ValueError("an Elementwise bijection with a network needs a condition; pass cond")
         out = self.net(cond)  # (B, *D, H) -> (B, *D, C P)
         return out.unflatten(-1, (self.num_channels, -1)) + self.start
 

@@ -82,7 +82,7 @@ class GumbelArgmax(Surjection):
         if self.phi is None:
             return self.offset
         if context is None:
-            raise ValueError("the network `phi` of GumbelArgmax needs a context; pass `context` to lift")
+            raise ValueError("the network phi of GumbelArgmax needs a context; pass context to lift")
         return self.offset + self.phi(context)
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
