@@ -6,16 +6,16 @@ import torch
 from unordinal.diffusion.times import TimeSampler, spread_positions
 
 
-@pytest.mark.parametrize("kind", ["uniform", "importance", "stratified", "stratified-importance"])
-def test_draws_follow_the_probabilities(kind: str) -> None:
+@pytest.mark.parametrize("method", ["uniform", "importance", "stratified", "stratified-importance"])
+def test_draws_follow_the_probabilities(method: str) -> None:
     torch.manual_seed(0)
-    sampler = TimeSampler(8, kind)
+    sampler = TimeSampler(8, method)
     for _ in range(20):
         t = torch.arange(1, 9)
         sampler.observe(t, t.float() ** 2)
     q = sampler.probabilities()
     assert float(q.sum()) == pytest.approx(1)
-    assert (q.max() > 2 * q.min()) == ("importance" in kind)
+    assert (q.max() > 2 * q.min()) == ("importance" in method)
     num, batch = 4000, 16
     counts = sum(torch.bincount(sampler.draw(batch), minlength=9)[1:] for _ in range(num))
     assert isinstance(counts, torch.Tensor)
@@ -77,6 +77,6 @@ def test_what_was_learned_is_restored() -> None:
     assert not torch.equal(again.probabilities(), sampler.probabilities())  # they share nothing
 
 
-def test_an_unknown_way_is_refused() -> None:
+def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown times 'importanse'; did you mean importance"):
         TimeSampler(4, "importanse")
