@@ -138,9 +138,7 @@ class UniformNoise(NoiseProcess):
         k = self.num_classes
         c = self.coefficients(t, t - 1, logits[..., 0])
         first = c.noise_s == 0  # s = 0: the posterior is a point mass at x, and the loss is the decoder term
-        m = (
-            torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k
-        )  # 1 where it is not used, to keep gradients finite
+        m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 / k where unused: finite gradients
         ratio = c.alpha_s / m
 
         log_r_x, log_r_z, sum_ell = ClassTerms.apply(logits, ratio, x, z)

@@ -32,9 +32,8 @@ class ChannelNet(nn.Module):
         self.num_channels, self.width = num_channels, width
         self.features = nn.Linear(in_channels, num_channels * width)
         self.look = SharpFeatures(num_channels)
-        self.before = nn.Parameter(
-            torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5
-        )  # input feature, channel, hidden unit
+        # axes: input feature, channel, hidden unit
+        self.before = nn.Parameter(torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5)
         order = torch.arange(num_channels)
         is_before = order.repeat(2).unsqueeze(1) < order  # (2 C, C); every channel has two features
         self.register_buffer("is_before", is_before.unsqueeze(-1), persistent=False)

@@ -46,9 +46,7 @@ class ClassTransformer(nn.Module):
         super().__init__()
         check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.num_classes, self.head_channels = num_classes, width // num_heads
-        self.embed = nn.Embedding(
-            num_classes + 1, width
-        )  # the last class is the start symbol before the first position
+        self.embed = nn.Embedding(num_classes + 1, width)  # the last class is the start symbol
         self.ngrams = ngrams
         self.dropout = nn.Dropout(dropout)
         self.blocks = make_blocks(
