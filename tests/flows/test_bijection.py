@@ -1,4 +1,4 @@
-"""Every bijection: Jacobian by autodiff, round trips in both types, on sequences and on maps."""
+"""Every bijection: log-determinants by autodiff, and round trips in float32 and float64, on sequences and maps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -140,10 +140,12 @@ CASES = {**ANYWHERE, **CONDITIONAL, **SEQUENCES, **ON_MAPS}
 
 
 def made(name: str, dtype: torch.dtype) -> Bijection:
-    """The bijection with every weight random, those that start at zero too."""
+    """The bijection with all weights random, including those that are initialised to zero."""
     torch.manual_seed(3)
     bijection = CASES[name]()
-    scale = 0.02 if name == "levels" else 0.15  # its triangular 48 x 48 factors would be near-singular
+    scale = (
+        0.02 if name == "levels" else 0.15
+    )  # larger weights would make its triangular 48 x 48 factors nearly singular
     for parameter in bijection.parameters():
         parameter.data += scale * torch.randn_like(parameter)
     return bijection.to(dtype).eval()
@@ -163,7 +165,7 @@ def shapes(name: str) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_log_determinant_is_that_of_the_autodiff_jacobian(name: str) -> None:
+def test_log_determinant_equals_that_of_the_autodiff_jacobian(name: str) -> None:
     bijection = made(name, torch.float64)
     for shape in shapes(name):
         v, cond = inputs(name, shape, torch.float64)
@@ -196,7 +198,7 @@ def test_round_trips(name: str, dtype: torch.dtype, tolerance: float) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_inverse_is_differentiable(name: str) -> None:
-    """d inverse(forward(v)) = identity, and weights get the implicit function's gradient."""
+    """The gradient of the inverse equals a finite difference."""
     bijection = made(name, torch.float64)
     v, cond = inputs(name, (2, *shapes(name)[0][1:]), torch.float64)
     z = bijection(v, cond)[0].detach().requires_grad_()
@@ -214,5 +216,5 @@ def test_the_inverse_is_differentiable(name: str) -> None:
     torch.testing.assert_close((gradient * step).sum(), numeric, rtol=1e-4, atol=1e-11)
 
 
-def test_channels_are_no_positions() -> None:
+def test_num_positions_does_not_count_channels() -> None:
     assert [num_positions(torch.zeros(shape)) for shape in ((7, 5, 3), (7, 4, 6, 3), (7, 3))] == [5, 24, 1]

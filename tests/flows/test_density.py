@@ -97,7 +97,7 @@ def test_a_flow_integrates_to_one_and_reports_the_density_of_its_draws() -> None
 
 
 def test_samples_follow_the_density() -> None:
-    """E[f] over samples equals the quadrature of f times the density, in standard errors."""
+    """E[f] over samples equals the quadrature of f times the density, within standard errors."""
     flow = small_flow()
     side = torch.linspace(-40, 40, 1201, dtype=torch.float64)
     grid = torch.cartesian_prod(side, side).unsqueeze(-1)
@@ -115,7 +115,7 @@ def test_samples_follow_the_density() -> None:
 
 
 def test_logistic_draws_reach_into_the_tails() -> None:
-    """Half of them are beyond 0, and as many as there should be are beyond 10 (4.5e-5)."""
+    """Half of the draws are above 0, and the fraction beyond 10 is as expected (4.5e-5 on either side)."""
     v, _ = StandardLogistic((1_000_000,)).sample(1, generator=torch.Generator().manual_seed(0))
     far = float((v.abs() > 10).double().mean())
     assert abs(far - 2 * 4.54e-5) < 5 * (9e-5 / 1e6) ** 0.5
