@@ -1,5 +1,6 @@
 """Training, loading and scoring from Python: `fit`, `load` and `score`."""
 
+import inspect
 import math
 import signal
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import unordinal
-from unordinal.api import given_shape, reverse_steps
+from unordinal.api import reverse_steps
 from unordinal.data import Data, data_from_array
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
@@ -204,26 +205,6 @@ def test_models_and_experiments_are_found_by_name_and_data_must_have_their_shape
     assert not (tmp_path / "other").exists()
 
 
-def test_the_shape_of_data_is_known_before_they_are_loaded(tmp_path: Path) -> None:
-    rows, maps = np.zeros((4, 6), int), np.zeros((4, 6, 2), int)
-    np.save(tmp_path / "maps.npy", maps)
-    np.savez(tmp_path / "rows.npz", train=rows, val=rows, test=rows)
-    given: list[tuple[Any, str]] = [
-        (rows, "sequences"),
-        (rows[0], "sequences"),
-        (maps, "maps"),
-        (torch.from_numpy(maps), "maps"),
-        ({"train": maps, "val": maps, "test": maps}, "maps"),
-        (data_from_array(maps + np.arange(2)), "maps"),
-        (f"array:{tmp_path / 'maps.npy'}", "maps"),
-        (f"array:{tmp_path / 'rows.npz'}", "sequences"),
-        ("streets", "maps"),
-        ("docs", "sequences"),
-    ]
-    for data, shape in given:
-        assert given_shape(data) == shape
-
-
 def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings: dict[str, Any] = {"length": 16, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
     run = unordinal.fit("arm", book, out=tmp_path / "run", steps=3, progress=False, **settings)
@@ -279,3 +260,30 @@ def test_public_names_are_shown() -> None:
     assert {"fit", "load", "score", "Run", "Diffusion", "coupling_flow", "RECIPES"} <= set(dir(unordinal))
     for name in dir(unordinal):
         assert getattr(unordinal, name) is not None
+
+
+def test_two_runs_are_compared_on_the_same_examples(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 3, (200, 6))
+    settings: dict[str, Any] = {"progress": False, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
+    first, second = (unordinal.fit("arm", x, out=tmp_path / str(steps), steps=steps, **settings) for steps in (1, 40))
+    result = unordinal.compare(first, second)
+    assert result.difference == pytest.approx(second.score().bits_per_dim - first.score().bits_per_dim, abs=1e-6)
+    assert result.kinds == ("exact", "exact")
+    other = np.random.default_rng(1).integers(0, 3, (30, 6))
+    assert unordinal.compare(first, second, other).num_examples == 30
+
+
+# What cannot be shown in a line or two: interfaces, settings, and what needs a trained run.
+WITHOUT_EXAMPLE = {"CategoricalModel", "Comparison", "ExactModel", "ModelSettings", "OptimConfig", "TrainConfig"}
+WITHOUT_EXAMPLE |= {"TrainingHooks", "compare", "fit", "load"}
+
+
+def test_public_names_are_documented() -> None:
+    for name in unordinal.__all__:
+        value = getattr(unordinal, name)
+        text = inspect.getdoc(value) or ""
+        if callable(value) and name not in WITHOUT_EXAMPLE:
+            assert ">>>" in text, f"{name} has no example"
+        if inspect.isfunction(value):
+            assert "Args:" in text, f"{name} does not say what its arguments are"
+            assert "Returns:" in text, f"{name} does not say what it returns"

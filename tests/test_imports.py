@@ -18,6 +18,7 @@ ORDER = [
     {"evaluate"},
     {"tasks"},
     {"pretrained"},
+    {"rundata"},
     {"api"},
     {"cli", "web"},
     {"__main__", "__init__"},

@@ -8,30 +8,40 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, Shape, with_settings
+from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
-from unordinal.data import check_kind, data_from_array, load_data, parsed_name, resolved_name, shape_of
+from unordinal.data import check_kind, data_from_array
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
+from unordinal.evaluate.compare import Comparison, compare_models
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.model import CategoricalModel
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, shape_wanted
+from unordinal.rundata import WHOLE, check_alike, data_of, given_shape, loaded_data
 from unordinal.tasks.drawing import draw
 from unordinal.train.log import Reporter
 from unordinal.train.run import RunFolder
 from unordinal.train.start import best_device, train_run
 
-WHOLE = "0,0,1"  # a split that is all test
 MOST_STEPS = 256  # of a diffusion, unless told: thousands keep a laptop busy for minutes
 
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A trained model and what belongs to it; unpacks as `model, vocabulary = load(...)`."""
+    """A trained model and what belongs to it: the description of its data, its configuration and its folder.
+
+    It unpacks as `model, vocabulary = load(...)`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     x = torch.randint(4, (200, 8))
+    ...     run = fit("arm", x, out=f"{folder}/run", steps=2, progress=False)
+    ...     run.sample(3).shape, run.score().unit
+    (torch.Size([3, 8]), 'bits per dimension')
+    """
 
     model: CategoricalModel
     spec: DataSpec
@@ -59,10 +69,17 @@ class Run:
     def sample(
         self, num: int = 4, *, seed: int = 0, prompt: Any = None, steps: int | str | None = None, **settings: Any
     ) -> Any:
-        """Draw samples: a list of texts where the data are text, else classes (N, *D).
+        """Draw samples.
 
-        A diffusion takes at most 256 of its steps, `steps="all"` the whole chain. `prompt` may be a text. The other
-        `settings` are those of the model's own `sample`.
+        Args:
+            num: how many.
+            seed: the seed of the draws.
+            prompt: what every sample begins with, a text or classes (P,); autoregressive models only.
+            steps: reverse steps of a diffusion, by default at most 256; "all" takes the whole chain.
+            **settings: those of the model's own `sample`: `temperature`, `event_shape`, ...
+
+        Returns:
+            A list of texts where the data are text, otherwise classes (N, *D).
         """
         if isinstance(prompt, str):
             if self.vocabulary is None:
@@ -98,7 +115,16 @@ def reverse_steps(asked: int | str | None, whole: int | None) -> int | None:
 def load(
     path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None
 ) -> Run:
-    """The model of a run with its published weights, in eval mode; give `model` where it was one of your own making."""
+    """Load a run: its model with the published weights, in evaluation mode.
+
+    Args:
+        path: the folder of the run.
+        device: where the model is to compute.
+        model: the model to load the weights into, where it is one of your own making.
+
+    Returns:
+        The run, which samples and scores.
+    """
     folder = RunFolder(Path(path))
     config, spec = folder.read()
     if model is None:
@@ -119,13 +145,23 @@ def fit(
     reporter: Reporter | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model by name, an experiment of the paper, or a model of your own; return it with its best weights.
+    """Train a model and return it with its best weights.
 
-    `data` is a NumPy array or tensor of classes, (N, *D) or one long (N,); a dict of them with train, val and test; a
-    `Data`; or a data set by name. `settings` are those of the data, the model, training and the optimiser: steps,
-    minutes, batch_size, lr, seed, ema, ...; a setting that several parts have is given by its dotted name, as in
-    `**{"net.width": 64}`. A bar shows how far training is, unless `progress` is off; `device` "auto" takes cuda, then
-    mps, then the CPU.
+    Args:
+        model: a model by name ("arm"), an experiment of the paper ("text8/arm"), or a model of your own.
+        data: a path, or a data set by name; an array or tensor of classes, (N, *D) examples or one long row (N,); a
+            dict of arrays with train, val and test; or a `Data`.
+        out: the folder of the run.
+        size: "tiny", "small" or "paper".
+        resume: go on with the run in `out`.
+        device: "auto" takes cuda, then mps, then the CPU.
+        progress: show a progress bar.
+        reporter: is told of every step instead of the bar.
+        **settings: settings of the data, the model, training and the optimiser: steps, minutes, batch_size, lr, seed,
+            ema, ... A setting that several parts have is given by its dotted name: `**{"net.width": 64}`.
+
+    Returns:
+        The trained run, which samples and scores. `Run` has an example.
     """
     data = os.fspath(data) if isinstance(data, os.PathLike) else data
     own = model if isinstance(model, CategoricalModel) else None
@@ -154,16 +190,6 @@ def fit(
     return replace(run, data=loaded)
 
 
-def given_shape(data: Any) -> Shape:
-    """Whether data hold sequences or maps, before they are loaded."""
-    if isinstance(data, str):
-        return shape_of(data)
-    if isinstance(data, Data):
-        return "maps" if data.spec.is_map else "sequences"
-    first: Any = next(iter(data.values()), 0) if isinstance(data, dict) else data
-    return "maps" if np.ndim(first) == 3 else "sequences"
-
-
 def score(
     run: Run | CategoricalModel,
     data: Any = None,
@@ -172,12 +198,26 @@ def score(
     progress: Progress = silent,
     **settings: Any,
 ) -> Score:
-    """Bits per dimension of a run on its own data, or on `data`; `settings` are those of `score_split`.
+    """Score a run or a bare model: bits per dimension with their standard error.
 
-    A bare model is scored on an array of classes (N, *D), all of it, or on a `Data`.
+    Args:
+        run: a run, or a model.
+        data: what to score; for a run by default its own data. A path or a data set by name, an array of classes
+            (N, *D), or a `Data`; a bare model takes the last two.
+        split: "train", "val" or "test". By default test of a run's own data and of a `Data`, and all of other data
+            that have no split of their own.
+        progress: is told how far the work is.
+        **settings: `bound` ("elbo" or "iwbo"), `k`, `repeats`, `times`, `per_example`, `num_examples`, `batch_size`,
+            `seed`.
 
-    Of its own data, and of a `Data`, a run's test split is scored unless another is asked for. `data` may also be a
-    data set by name or an array: all of it is scored, unless it has a split of its own or one is asked for.
+    Returns:
+        The score: its value, unit, kind and standard error.
+
+    >>> from unordinal.models.autoregressive import AutoregressiveModel
+    >>> from unordinal.nets.classes import ClassTransformer
+    >>> net = ClassTransformer(4, width=8, num_blocks=1, num_heads=1)
+    >>> round(score(AutoregressiveModel(net, event_shape=(6,)), torch.randint(4, (50, 6))).bits_per_dim, 3)
+    2.0
     """
     if isinstance(run, CategoricalModel):
         return score_model(run, data, split or "test", progress=progress, **settings)
@@ -197,76 +237,30 @@ def score_model(model: CategoricalModel, data: Any, split: str, **settings: Any)
     return score_split(model, loaded.split(split), split_name=split, unit=loaded.spec.unit, **settings)
 
 
-def loaded_data(data: Any, config: DataConfig, run: Run | None = None, progress: Progress = silent) -> Data:
-    """Data from whatever a caller gave: a data set by name, an array, or data that are loaded already."""
-    if isinstance(data, Data):
-        return data
-    if isinstance(data, str):
-        return load_data(replace(config, name=data), vocabulary=run.vocabulary if run else None, progress=progress)
-    return data_from_array(data, replace(config, name="array"))
+def compare(
+    first: Run,
+    second: Run,
+    data: Any = None,
+    *,
+    split: str | None = None,
+    progress: Progress = silent,
+    **settings: Any,
+) -> Comparison:
+    """Compare two runs on the same examples.
 
+    Args:
+        first: a run, whose data are scored unless others are given.
+        second: another run, of data with the same classes.
+        data: other data, as in `score`.
+        split: "train", "val" or "test", as in `score`.
+        progress: is told how far the work is.
+        **settings: `repeats`, `num_examples`, `seed`.
 
-def data_of(
-    run: Run, data: Any = None, progress: Progress = silent, *, split: str | None = None, is_whole: bool = False
-) -> Data:
-    """The data a run was trained on, or others in its classes; refuse what its model cannot score.
-
-    Others are cut by `split`, or with `is_whole` not at all: everything is in their test split.
+    Returns:
+        The paired difference of their bits with its standard error, and a verdict.
     """
-    if data is None:
-        return own_data(run, progress)
-    data = os.fspath(data) if isinstance(data, os.PathLike) else data
-    config = run.config.data
-    by_name = isinstance(data, str)
-    name = resolved_name(data) if by_name else "array"
-    dataset = parsed_name(name)[0] if by_name else None
-    if dataset is None or (is_whole and split is None and not dataset.has_split):
-        split = WHOLE
-    elif split is None and name == config.name:
-        split = config.split
-    if by_name:
-        check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
-    has_pictures = by_name and Path(parsed_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
-    height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
-    config = replace(
-        config,
-        split=split,
-        num_classes=None if dataset is not None and dataset.has_classes else run.spec.num_classes,
-        map_height=height,
-        map_width=width,
-        levels=run.spec.levels or None if has_pictures else None,
-        colours=config.colours if has_pictures else None,
-        flips=False,  # nothing is trained on them
-    )
-    loaded = loaded_data(name if by_name else data, config, run, progress)
-    check_alike(run, loaded, name)
-    return loaded
-
-
-def own_data(run: Run, progress: Progress) -> Data:
-    """The data a run was trained on, found again."""
-    if run.data is not None:
-        return run.data
-    name = run.config.data.name
-    if name == "array":
-        raise ValueError(f"{run.folder.path} was trained on an array from Python; give the data to score")
-    try:
-        loaded = loaded_data(name, run.config.data, run, progress)
-    except ValueError as error:
-        raise ValueError(f"{error}; or give the data to score with `data`") from error
-    if loaded.spec.fingerprint != run.spec.fingerprint:
-        raise ValueError(f"{name} has changed since {run.folder.path} was trained on it; give it with `data`")
-    return loaded
-
-
-def check_alike(run: Run, loaded: Data, name: str) -> None:
-    """Refuse data with other classes or another number of axes than a run's own."""
-    other = f"{name} is of another data set than {run.folder.path}: "
-    if loaded.spec.num_classes != run.spec.num_classes or len(loaded.spec.event_shape) != len(run.spec.event_shape):
-        raise ValueError(
-            f"{other}it has {loaded.spec.num_classes} classes and "
-            f"examples of shape {loaded.spec.event_shape}, not {run.spec.num_classes} and {run.spec.event_shape}"
-        )
-    names, own_names = ([name for name, _ in spec.categories] for spec in (loaded.spec, run.spec))
-    if names and own_names and names != own_names:
-        raise ValueError(f"{other}its classes are {', '.join(names)}, not {', '.join(own_names)}")
+    loaded = data if isinstance(data, Data) else data_of(first, data, progress, is_whole=split is None)
+    check_alike(second, loaded, loaded.spec.name)
+    name, unit = split or "test", first.spec.unit
+    part = loaded.split(name)
+    return compare_models(first.model, second.model, part, split_name=name, unit=unit, progress=progress, **settings)

@@ -19,7 +19,11 @@ Alphabet = Literal["text8", "chars", "bytes"]
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which data, and how they are cut."""
+    """Which data, and how they are split.
+
+    >>> DataConfig("book.txt", length=128).split is None
+    True
+    """
 
     name: str
     """A path, or a data set by name: docs, text8, enwik8, eight-gaussians, streets, cityscapes; text:PATH, array:PATH,
@@ -82,7 +86,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """The optimiser and how its learning rate moves."""
+    """The optimiser and the schedule of its learning rate."""
 
     optimizer: Literal["adam", "adamw", "adamax", "muon"] = "adam"
     """muon orthogonalises the steps of the network's inner matrices and leaves the rest to AdamW."""
@@ -105,7 +109,10 @@ class OptimConfig:
 
 
 class ModelSettings(ABC):
-    """The settings of a model: a frozen dataclass, of plain values and of such dataclasses, that can build it."""
+    """The settings of a model: a frozen dataclass of plain values, and of such dataclasses, that can build the model.
+
+    docs/extending.md shows one.
+    """
 
     @abstractmethod
     def build(self, spec: "DataSpec") -> "CategoricalModel":
@@ -132,7 +139,12 @@ class OwnModel(ModelSettings):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that makes a run what it is; saved as its config.json."""
+    """Everything that defines a run; it is saved as config.json in the run's folder.
+
+    >>> from unordinal.recipes import configured
+    >>> configured("arm").train.minutes
+    2
+    """
 
     preset: str
     """What was asked for: an experiment of the paper (text8/arm) or a model (arm)."""

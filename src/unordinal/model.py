@@ -13,7 +13,11 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a model can do besides scoring and sampling; what it cannot, its `sample` and its scores refuse."""
+    """What a model can do besides scoring and sampling; what it cannot do, its `sample` and its scores refuse.
+
+    >>> Abilities(prompt=True).prompt, Abilities().steps
+    (True, None)
+    """
 
     steps: int | None = None  # reverse steps of the whole chain, of which `sample(steps=...)` may take fewer
     chain: bool = False  # tells of each x_t on the way to a sample
@@ -28,7 +32,12 @@ class Abilities:
 
 
 class TrainingHooks:
-    """What a training loop does for a model besides minimising its loss. The defaults do nothing."""
+    """What a training loop may do for a model besides minimising its loss. The defaults do nothing.
+
+    A loop of your own needs none of it: `model.training_loss(x).mean()` starts what starts from data, draws its own
+    times and learns their importance. What a loop gains from the hooks is a warm-up of the KL, auxiliary losses that
+    end (`progressed`), and the same times for all parts of a batch (`draw`, `observe`).
+    """
 
     def initialise(self, x: Tensor) -> None:
         """Set what starts from data by a first batch (B, *D); called once, before anything else."""
@@ -55,10 +64,16 @@ class TrainingHooks:
 
 
 class CategoricalModel(nn.Module, ABC):
-    """A distribution over arrays of classes, P(x) for x of shape `event_shape` with entries 0..num_classes-1.
+    """A distribution over arrays of classes: P(x) for x of shape `event_shape` with entries 0, ..., num_classes - 1.
 
-    `side_multiple` is what every side of an example must be a multiple of. Losses and bounds draw from torch's default
-    generator; `sample` takes one. Scores and samples do not depend on whether the model is in training mode.
+    Losses and bounds draw from torch's default generator; `sample` takes one. Scores and samples do not depend on
+    whether the model is in training mode. docs/extending.md shows a model of your own.
+
+    Args:
+        num_classes: the number of classes K.
+        event_shape: the shape of one example.
+        is_exact: whether `elbo` is log P(x) itself.
+        side_multiple: what every side of an example must be a multiple of.
     """
 
     def __init__(
@@ -132,12 +147,23 @@ class CategoricalModel(nn.Module, ABC):
         return self.training_loss(x, draw)
 
     def bits_per_dim(self, x: Tensor) -> Tensor:
-        """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,)."""
+        """Bits per position: minus the ELBO (minus log P(x) where `is_exact`) over the number of positions, (B,).
+
+        For a bound this is one draw for each example, which is noise by itself; `unordinal.score` averages enough.
+        """
         return -self.elbo(x) / (math.log(2) * x[0].numel())
 
 
 class ExactModel(CategoricalModel):
-    """A model whose `log_prob` is log P(x) itself: the bound and the importance weight are the same number."""
+    """A model whose `log_prob` is log P(x) itself: the bound and the importance weight are the same number.
+
+    A subclass gives `unchecked_log_prob`, `training_loss` and `sample`; docs/extending.md has one in full.
+
+    Args:
+        num_classes: the number of classes K.
+        event_shape: the shape of one example.
+        side_multiple: what every side of an example must be a multiple of.
+    """
 
     def __init__(self, num_classes: int, event_shape: tuple[int, ...] | torch.Size, *, side_multiple: int = 1):
         super().__init__(num_classes, event_shape, is_exact=True, side_multiple=side_multiple)

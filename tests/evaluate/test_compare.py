@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
-from unordinal.evaluate.compare import compare
+from unordinal.evaluate.compare import compare_models
 from unordinal.model import CategoricalModel
 
 L = 4
@@ -38,17 +38,17 @@ def split(num: int = 200) -> Split:
 
 def test_what_the_examples_share_drops_out() -> None:
     """Examples differ by bits, the models by a hundredth: only a paired error can tell."""
-    result = compare(Known(0.0), Known(-0.01), split())
+    result = compare_models(Known(0.0), Known(-0.01), split())
     assert result.difference == pytest.approx(-0.01, abs=1e-6)
     assert result.standard_error == pytest.approx(0.0, abs=1e-6)
     assert result.verdict == "the second is better"
-    assert compare(Known(-0.01), Known(0.0), split()).verdict == "the first is better"
+    assert compare_models(Known(-0.01), Known(0.0), split()).verdict == "the first is better"
     assert result.kinds == ("exact", "exact")
     assert result.num_examples == 200
 
 
 def test_the_error_of_noisy_bounds_is_honest() -> None:
-    results = [compare(Known(0.0, 0.5), Known(0.0), split(), seed=seed) for seed in range(60)]
+    results = [compare_models(Known(0.0, 0.5), Known(0.0), split(), seed=seed) for seed in range(60)]
     spread = np.std([r.difference for r in results], ddof=1)
     claimed = np.mean([r.standard_error for r in results if r.standard_error is not None])
     assert 0.75 < claimed / spread < 1.3
@@ -57,6 +57,6 @@ def test_the_error_of_noisy_bounds_is_honest() -> None:
 
 
 def test_one_example_tells_nothing() -> None:
-    result = compare(Known(0.0), Known(1.0), split(1))
+    result = compare_models(Known(0.0), Known(1.0), split(1))
     assert result.standard_error is None
     assert result.verdict == "they cannot be told apart"

@@ -44,26 +44,13 @@ class CompareArgs:
 
 def main(argv: list[str]) -> int:
     args = parse(CompareArgs, argv, COMMAND)
-    from unordinal.api import check_alike, data_of, load
-    from unordinal.evaluate.compare import compare
+    from unordinal.api import compare, load
 
     check_seed(args.seed)
     device = chosen_device(args.machine)
     first, second = (load(path, device=device) for path in (args.first, args.second))
-    data = data_of(first, args.data, progress, is_whole=args.split is None)
-    check_alike(second, data, data.spec.name)
-    split = args.split or "test"
-    result = compare(
-        first.model,
-        second.model,
-        data.split(split),
-        split_name=split,
-        repeats=args.repeats,
-        num_examples=args.num_examples,
-        seed=args.seed,
-        unit=first.spec.unit,
-        progress=progress,
-    )
+    settings = {"repeats": args.repeats, "num_examples": args.num_examples, "seed": args.seed}
+    result = compare(first, second, args.data, split=args.split, progress=progress, **settings)
     for path, bits, kind in zip((args.first, args.second), (result.first, result.second), result.kinds, strict=True):
         print(f"{path}: {bits:.4f} {result.unit} ({kind})")
     error = "" if result.standard_error is None else f" ± {result.standard_error:.4f}"

@@ -72,9 +72,10 @@ class EvaluateArgs:
 
 def main(argv: list[str]) -> int:
     args = parse(EvaluateArgs, argv, COMMAND)
-    from unordinal.api import data_of, load
+    from unordinal.api import load
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
+    from unordinal.rundata import data_of
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))

@@ -187,7 +187,7 @@ def encoded_prompt(prompt: str, run: "Run") -> "Tensor":
 
 def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
     """Maps of the test split for the pictures that show some; pictures this run cannot give are refused here."""
-    from unordinal.api import data_of
+    from unordinal.rundata import data_of
 
     if args.grid or args.reconstruct or (args.chain and args.chain.suffix.lower() == ".gif"):
         require_maps(run.spec)

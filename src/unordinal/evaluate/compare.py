@@ -34,7 +34,7 @@ class Comparison:
         return "the second is better" if self.difference < 0 else "the first is better"
 
 
-def compare(
+def compare_models(
     first: CategoricalModel,
     second: CategoricalModel,
     split: Split,

@@ -117,7 +117,7 @@ class ChannelAutoregressive(Bijection):
 
     Args:
         head: the network that computes the parameters, with the interface of `unordinal.nets.channels.ChannelNet`.
-        family: the elementwise transformation.
+        transform: the elementwise transformation.
         num_channels: the number of channels C.
 
     >>> from unordinal.flows.elementwise import Affine
@@ -131,10 +131,10 @@ class ChannelAutoregressive(Bijection):
 
     index: Tensor
 
-    def __init__(self, head: nn.Module, family: ElementwiseTransform, *, num_channels: int):
+    def __init__(self, head: nn.Module, transform: ElementwiseTransform, *, num_channels: int):
         super().__init__()
-        self.head, self.transform, self.num_channels = head, family, num_channels
-        self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
+        self.head, self.transform, self.num_channels = head, transform, num_channels
+        self.start = nn.Parameter(transform.start().repeat(num_channels, 1))  # (C, P)
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -177,12 +177,12 @@ class AutoregressiveMixture(Flow):
     Args:
         net: a causal network from (B, L, C) to features (B, L, W).
         head: the network that computes the parameters, with the interface of `unordinal.nets.channels.ChannelNet`.
-        family: the mixture of logistics.
+        transform: the mixture of logistics.
         event_shape: (L, C).
     """
 
-    def __init__(self, net: nn.Module, head: nn.Module, family: LogisticMixture, *, event_shape: tuple[int, int]):
-        inner = ChannelAutoregressive(head, family, num_channels=event_shape[1])
+    def __init__(self, net: nn.Module, head: nn.Module, transform: LogisticMixture, *, event_shape: tuple[int, int]):
+        inner = ChannelAutoregressive(head, transform, num_channels=event_shape[1])
         super().__init__(TimeFlow(net, inner), StandardLogistic(event_shape))
 
     def sample(

@@ -16,8 +16,8 @@ class Coupling(Bijection):
 
     Args:
         net: a network from (B, *D, num_fixed + H) to (B, *D, (C - num_fixed) P), where H is the number of channels of
-            the condition (0 without one) and P is `family.num_parameters`.
-        family: the elementwise transformation.
+            the condition (0 without one) and P is `transform.num_parameters`.
+        transform: the elementwise transformation.
         num_channels: the number of channels C, at least 2.
         num_fixed: the number of channels that pass unchanged. Default: half of them, rounded up.
 
@@ -30,15 +30,15 @@ class Coupling(Bijection):
     """
 
     def __init__(
-        self, net: nn.Module, family: ElementwiseTransform, *, num_channels: int, num_fixed: int | None = None
+        self, net: nn.Module, transform: ElementwiseTransform, *, num_channels: int, num_fixed: int | None = None
     ):
         super().__init__()
         num_fixed = split_of(num_channels) if num_fixed is None else num_fixed
         if not 0 < num_fixed < num_channels:
             raise ValueError(f"num_fixed must be between 1 and {num_channels - 1}, got {num_fixed}")
-        self.net, self.transform = net, family
+        self.net, self.transform = net, transform
         self.num_fixed, self.num_moved = num_fixed, num_channels - num_fixed
-        self.start = nn.Parameter(family.start().repeat(self.num_moved, 1))  # (C_moved, P)
+        self.start = nn.Parameter(transform.start().repeat(self.num_moved, 1))  # (C_moved, P)
 
     def split(self, v: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the fixed channels, the moved channels, and the parameters that transform the moved ones."""

@@ -201,9 +201,9 @@ class Elementwise(Bijection):
     Its parameters are learned, one set per channel, or computed from the condition by a network.
 
     Args:
-        family: the one-dimensional transformation.
+        transform: the one-dimensional transformation.
         num_channels: the number of channels C.
-        net: a network from the condition (B, *D, H) to (B, *D, C P), where P is `family.num_parameters`. Without it,
+        net: a network from the condition (B, *D, H) to (B, *D, C P), where P is `transform.num_parameters`. Without it,
             all positions share the parameters.
 
     >>> z, log_det = Elementwise(Affine(), num_channels=3)(torch.randn(2, 5, 3))
@@ -211,10 +211,10 @@ class Elementwise(Bijection):
     torch.Size([2])
     """
 
-    def __init__(self, family: ElementwiseTransform, *, num_channels: int, net: nn.Module | None = None):
+    def __init__(self, transform: ElementwiseTransform, *, num_channels: int, net: nn.Module | None = None):
         super().__init__()
-        self.transform, self.net, self.num_channels = family, net, num_channels
-        self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
+        self.transform, self.net, self.num_channels = transform, net, num_channels
+        self.start = nn.Parameter(transform.start().repeat(num_channels, 1))  # (C, P)
 
     def parameters_of(self, cond: Tensor | None) -> Tensor:
         """Return the parameters, of shape (C, P) or (B, *D, C, P)."""

@@ -19,10 +19,14 @@ class InvalidSamplesError(RunError):
 
 
 class ArgmaxFlow(ImportanceModel):
-    """P(x) = integral of p(v) over the v that quantise to x, bounded with q(v | x) (section 3).
+    """An argmax flow (section 3): P(x) is the integral of p(v) over the v that quantise to x, bounded with q(v | x).
 
-    `density` is p(v), `surjection` holds q(v | x) and quantises, and `context` is the network whose features of x
-    q(v | x) sees.
+    Args:
+        surjection: what quantises v, with its probabilistic inverse q(v | x).
+        density: p(v) over (B, *D, C).
+        event_shape: the shape of one example.
+        context: a network from classes (B, *D) to features (B, *D, H) that q(v | x) is given; None for none.
+        side_multiple: what the sides of an example must be multiples of, for densities that halve them.
 
     >>> from unordinal.flows.density import StandardLogistic, StandardNormal
     >>> from unordinal.surjections.cartesian import BinaryProduct

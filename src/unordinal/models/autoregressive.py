@@ -14,12 +14,17 @@ from unordinal.progress import current_watcher
 
 
 class AutoregressiveModel(ExactModel):
-    """log P(x) = sum of log p(x_i | x_<i), with any causal network over classes (nets/classes.py).
+    """An autoregressive model: log P(x) is the sum of log p(x_i | x_<i), exactly, from a causal network over classes.
 
     With `auxiliary` the training loss has the terms of Al-Rfou et al. (2019): every layer predicts as well, layer l of
     n until l / 2n of the budget is spent, and a second head predicts the class after the next at half the weight. A
     training loop of your own says how much is spent with `model.hooks.progressed(fraction)`; without it, only the last
     layer predicts.
+
+    Args:
+        net: the network, which gives logits of each position from the classes before it.
+        event_shape: (L,), the length of an example. Other lengths can be scored and drawn too.
+        auxiliary: train with the auxiliary losses.
 
     >>> model = AutoregressiveModel(ClassTransformer(4, width=8, num_blocks=1, num_heads=1), event_shape=(5,))
     >>> model.sample(3).shape

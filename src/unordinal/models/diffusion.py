@@ -23,9 +23,14 @@ RECONSTRUCTION_STEPS = 50
 
 
 class Diffusion(CategoricalModel):
-    """The paper's second model (section 4), for any noise and any `net(x_t, time)` -> (B, *D, K), time in (0, 1].
+    """A diffusion model (section 4): a network that undoes the steps of a noise process.
 
-    `times` says how t is drawn in training: uniform, importance, stratified or stratified-importance.
+    Args:
+        net: a network `net(x_t, time)` from noisy classes (B, *D) and times (B,) in (0, 1] to logits (B, *D, K).
+        noise: the noise process.
+        event_shape: the shape of one example.
+        times: how times are drawn in training: "uniform", "importance", "stratified" or "stratified-importance". By
+            default by importance, as in the paper, and stratified in continuous time.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> from unordinal.diffusion.uniform import UniformNoise

@@ -174,7 +174,20 @@ class BipartiteModulo(ModuloLayer):
 
 
 class DiscreteFlow(ExactModel):
-    """P(x) = base(f(x)), exactly, for a stack of modulo layers f and independent classes as the base."""
+    """A discrete flow: P(x) = base(f(x)), exactly, for bijections f of the classes themselves.
+
+    Args:
+        layers: the bijections, from x to u.
+        num_classes: the number of classes K.
+        event_shape: (L,), the length of every example; the base has probabilities for each position.
+
+    >>> from unordinal.nets.sequence import CausalTransformer
+    >>> net = CausalTransformer(5, width=8, num_blocks=1, num_heads=1)
+    >>> settings = {"has_scale": False, "temperature": 0.1, "is_reversed": False}
+    >>> model = DiscreteFlow([AutoregressiveModulo(net, 8, 5, **settings)], num_classes=5, event_shape=(6,))
+    >>> model.sample(3).shape
+    torch.Size([3, 6])
+    """
 
     def __init__(self, layers: list[ModuloLayer], *, num_classes: int, event_shape: tuple[int, ...]):
         super().__init__(num_classes, event_shape)

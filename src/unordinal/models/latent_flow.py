@@ -47,11 +47,17 @@ class KlWarmup:
 
 
 class LatentFlow(ImportanceModel):
-    """P(x) = integral of p(z) prod_i p(x_i | z), bounded with q(z | x) (appendix B.2).
+    """A latent flow (appendix B.2): P(x) is the integral of p(z) prod_i p(x_i | z), bounded with q(z | x).
 
-    `prior` is p(z) over (B, *D, C), `context` is the network whose features of x the
-    `posterior`, q(z | x), sees, and `decoder` maps z
-    to logits (B, *D, K).
+    Args:
+        prior: p(z) over (B, *D, C).
+        posterior: q(z | x), which is given the features of x.
+        context: a network from classes (B, *D) to those features, (B, *D, H).
+        decoder: a network from z to logits (B, *D, K).
+        num_classes: the number of classes K.
+        event_shape: the shape of one example.
+        warmup: how much the KL counts early in training; None counts it in full.
+        side_multiple: what the sides of an example must be multiples of.
 
     >>> from unordinal.flows.density import ConditionalNormal, StandardNormal
     >>> parts = {"context": nn.Embedding(3, 8), "decoder": nn.Linear(2, 3), "prior": StandardNormal((5, 2))}
