@@ -1,4 +1,4 @@
-"""Samples in batches, with what happened on the way: the chain, the network's calls, codes that mean no class."""
+"""Draw samples in batches and record the diffusion chain, the calls of the network and the number of invalid codes."""
 
 import time
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ BATCH = 32
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Samples (N, *D) on the CPU, and how they came about."""
+class Samples:
+    """Samples and how they were drawn."""
 
-    x: Tensor
-    chain: list[tuple[float, Tensor]]  # t and x_t of the first sample, where asked for
-    network_calls: int | None  # of all batches together; None where the model does not count them
-    num_invalid: int  # codes that mean no class
-    seconds: float
+    x: Tensor  # the samples, (N, *D) on the CPU
+    chain: list[tuple[float, Tensor]]  # t and x_t of the first sample; empty unless it was requested
+    network_calls: int | None  # of all batches together; None if the model does not count them
+    num_invalid: int  # positions whose code stands for no class
+    seconds: float  # how long sampling took
 
 
 def draw(
@@ -33,8 +33,21 @@ def draw(
     batch_size: int = BATCH,
     progress: Progress = silent,
     **settings: Any,
-) -> Drawn:
-    """Draw `num` samples, `batch_size` at a time; `settings` are those of the model's `sample`."""
+) -> Samples:
+    """Draw samples from a model, one batch after another.
+
+    Args:
+        model: the model to sample from.
+        num: how many samples to draw.
+        seed: the seed of the random numbers.
+        with_chain: whether to record the chain x_T, ..., x_0 of the first sample (diffusion models only).
+        batch_size: how many samples to draw at a time.
+        progress: receives the number of samples drawn.
+        settings: passed on to the model's `sample`.
+
+    Returns:
+        The samples and how they were drawn.
+    """
     for name, value in (("num_samples", num), ("batch_size", batch_size)):
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}")
@@ -51,4 +64,4 @@ def draw(
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
-    return Drawn(x, chain, watcher.network_calls or None, num_invalid, time.monotonic() - began)
+    return Samples(x, chain, watcher.network_calls or None, num_invalid, time.monotonic() - began)
