@@ -13,7 +13,7 @@ import torch
 
 from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, Shape, with_settings
 from unordinal.console import TrainingReporter
-from unordinal.data import check_kind, data_from_array, load_data, parsed_name, resolved_name, shape_of
+from unordinal.data import check_shape, data_from_array, load_data, parse_name, resolve_name, shape_of
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Score, score_split
@@ -135,7 +135,7 @@ def fit(
     else:
         wanted = shape_wanted(name)
         if isinstance(data, str) and wanted is not None:
-            check_kind(data, wants_maps=wanted == "maps", who=name)
+            check_shape(data, wants_maps=wanted == "maps", who=name)
         base = configured(name, size, wanted or given_shape(data))
     config = with_settings(base, settings)
     loaded = loaded_data(data, config.data)
@@ -218,15 +218,15 @@ def data_of(
     data = os.fspath(data) if isinstance(data, os.PathLike) else data
     config = run.config.data
     by_name = isinstance(data, str)
-    name = resolved_name(data) if by_name else "array"
-    dataset = parsed_name(name)[0] if by_name else None
+    name = resolve_name(data) if by_name else "array"
+    dataset = parse_name(name)[0] if by_name else None
     if dataset is None or (is_whole and split is None and not dataset.has_split):
         split = WHOLE
     elif split is None and name == config.name:
         split = config.split
     if by_name:
-        check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
-    has_pictures = by_name and Path(parsed_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
+        check_shape(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
+    has_pictures = by_name and Path(parse_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
     height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
     config = replace(
         config,

@@ -135,7 +135,7 @@ def data_main(argv: list[str]) -> int:
     args = tyro.cli(
         DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    from unordinal.data import DATASETS, check_kind, load_data
+    from unordinal.data import DATASETS, check_shape, load_data
 
     if args.name is None:
         if args.json:
@@ -158,7 +158,7 @@ def data_main(argv: list[str]) -> int:
     )
     check_png("--grid", args.grid)
     if args.grid:
-        check_kind(args.name, wants_maps=True, who="--grid")
+        check_shape(args.name, wants_maps=True, who="--grid")
     data = load_data(config, progress=progress)
     if args.grid:
         require_maps(data.spec)
