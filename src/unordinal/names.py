@@ -46,6 +46,12 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
         raise unknown(what, name, names)
 
 
+def check_positive(name: str, value: int) -> None:
+    """Raise a ValueError if the setting called `name` is below 1."""
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, got {value}")
+
+
 def counted(num: int, what: str) -> str:
     """Return a number followed by a noun, in the plural unless the number is 1.
 
