@@ -45,7 +45,7 @@ def naive_seconds(model: ArgmaxFlow) -> float:
             began = time.perf_counter()
             place, channel = divmod(step, inner.num_channels)
             parameters = inner.head(layer.net(v), v) + inner.start
-            v[:, place, channel] = inner.map.inverse(z[:, place, channel], parameters[:, place, channel])[0]
+            v[:, place, channel] = inner.transform.inverse(z[:, place, channel], parameters[:, place, channel])[0]
             times.append(time.perf_counter() - began)
     return statistics.median(times) * LENGTH * inner.num_channels
 

@@ -6,9 +6,21 @@ from typing import Any
 
 import pytest
 
-from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, differences, paths_of, with_settings
+from unordinal.config import (
+    OWN,
+    DataConfig,
+    OwnModel,
+    RunConfig,
+    differences,
+    from_plain,
+    paths_of,
+    to_plain,
+    with_settings,
+)
 from unordinal.data.spec import DataSpec
 from unordinal.recipes import RECIPES, SIZES, configured, experiments
+from unordinal.recipes.arm import ArmSettings
+from unordinal.recipes.settings import Ngrams, Transformer
 
 OWN_RUN = RunConfig(OWN, OWN, "tiny", DataConfig("docs"), OwnModel("Mine"))
 
@@ -171,3 +183,11 @@ def test_damaged_configurations_are_refused_by_name(change: dict[str, Any], mess
     for name in values:
         with pytest.raises(ValueError, match=f"not a run's configuration: '{name}'"):
             RunConfig.from_dict({key: value for key, value in values.items() if key != name})
+
+
+def test_tuples_come_back_from_json() -> None:
+    settings = ArmSettings(Transformer(), ngrams=Ngrams(orders=(3, 4)))
+    again = from_plain(ArmSettings, json.loads(json.dumps(to_plain(settings))), "model")
+    assert again == settings
+    with pytest.raises(ValueError, match=r"model\.ngrams\.orders cannot be 'x'"):
+        from_plain(ArmSettings, {**to_plain(settings), "ngrams": {"kind": "Ngrams", "orders": ["x"]}}, "model")

@@ -1,4 +1,4 @@
-"""Small numerical pieces, the mixture of logistics in log space above all, against plain formulas."""
+"""Numerical functions, above all the mixture of logistics in log space, compared with plain formulas."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def test_logit_and_slope_against_the_plain_formula() -> None:
 
 
 def test_float32_does_not_saturate_in_either_tail() -> None:
-    """A CDF in float32 is 1 above a logit of 16; the log-space one goes on like float64's."""
+    """A CDF in float32 rounds to 1 above a logit of 16; in log space it is as accurate as in float64."""
     parameters = mixture(1, 4, spread=1, log_scale=0.3)
     v = torch.linspace(-80, 80, 101, dtype=torch.float64)
     wide = [p.expand(101, -1) for p in parameters]
@@ -50,7 +50,7 @@ def test_float32_does_not_saturate_in_either_tail() -> None:
     ("components", "spread", "log_scale"), [(1, 1, 0.5), (4, 1, 0.5), (8, 3, 1), (27, 5, 1.5), (64, 1, 0.5), (8, 10, 2)]
 )
 def test_inverse_is_found_in_few_iterations(components: int, spread: float, log_scale: float) -> None:
-    """At most 15 evaluations to 1e-9 in float64, narrow far-apart components included."""
+    """At most 15 evaluations give 1e-9 in float64, also for narrow components that are far apart."""
     for seed in range(3):
         parameters = mixture(2000, components, spread=spread, log_scale=log_scale, seed=seed)
         y = 3 * torch.randn(2000, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -74,7 +74,7 @@ def test_inverse_in_float32() -> None:
     v = 4 * torch.randn(3000, generator=torch.Generator().manual_seed(2))
     y, log_slope = mixture_logit(v, *parameters)
     back, _ = mixture_logit_inverse(y, *parameters)
-    # where the function is flat a rounding of y is a long way in v: compare in y's units there
+    # where the function is flat, a rounding error of y is a large error of v: errors are measured in y there
     assert float(((back - v) * log_slope.exp().clamp(max=1)).abs().max()) < 1e-4
 
 
@@ -87,7 +87,7 @@ def test_sums_and_trailing_axes_keep_the_batch() -> None:
     assert torch.equal(scaled[0], values[0])
 
 
-def test_class_counts_are_those_of_bincount() -> None:
+def test_class_counts_equal_bincount() -> None:
     x = torch.randint(5, (7, 4, 3), generator=torch.Generator().manual_seed(0))
     assert torch.equal(class_counts(x, 8), torch.bincount(x.flatten(), minlength=8).float())
     assert torch.equal(class_counts(x[:0], 3), torch.zeros(3))
@@ -100,8 +100,8 @@ def test_uniform_draws_are_finer_than_float32() -> None:
     assert chi_square_p_value(torch.histc(u, 20, 0, 1), torch.full((20,), 0.05, dtype=torch.float64)) > 1e-4
 
 
-def test_classes_are_drawn_as_often_as_softmax_says() -> None:
-    """A rare class (1e-4) is among them, and one that is impossible."""
+def test_classes_are_drawn_with_the_probabilities_of_softmax() -> None:
+    """One class is rare (1e-4), and one is impossible."""
     probabilities = torch.tensor([0.5, 0.3, 0.1899, 0.01, 0.0001, 0.0])
     logits = (probabilities.log() + 3).expand(500, 1000, 6)
     x = draw_categorical(logits, torch.Generator().manual_seed(0))
@@ -111,15 +111,15 @@ def test_classes_are_drawn_as_often_as_softmax_says() -> None:
     assert chi_square_p_value(counts[:5], probabilities[:5].double()) > 1e-4
 
 
-def test_no_class_is_drawn_from_logits_that_are_no_numbers() -> None:
+def test_drawing_from_nan_logits_is_refused() -> None:
     logits = torch.zeros(4, 3)
     logits[2, 1] = torch.nan
     with pytest.raises(NotANumberError, match="logits of a class to be drawn are NaN"):
         draw_categorical(logits, None)
 
 
-def test_inverse_on_a_flat_stretch_is_a_number() -> None:
-    """Two equal components are so far apart that float32 has no slope between them, where the logit is exactly 0."""
+def test_inverse_is_finite_where_the_function_is_flat() -> None:
+    """Two equal components are so far apart that the slope between them, where the logit is 0, vanishes in float32."""
     log_weights = torch.full((4, 2), 0.5).log()
     means, log_scales = torch.tensor([[-200.0, 200.0]]).expand(4, 2), torch.zeros(4, 2)
     y = torch.tensor([0.0, 1e-30, 1.0, -1.0])

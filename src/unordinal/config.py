@@ -194,6 +194,8 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
         if get_origin(choice) is Literal and isinstance(value, str):
             check_known(where, value, get_args(choice))
             return value
+        if get_origin(choice) is tuple and isinstance(value, list | tuple):
+            return tuple(from_plain(get_args(choice)[0], item, where) for item in value)
         if choice is float and isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
         if isinstance(choice, type) and isinstance(value, choice) and not (choice is int and isinstance(value, bool)):

@@ -77,7 +77,19 @@ def plain_progress(fraction: float | None, seconds: float) -> str:
     """Return the progress of some work as text, from the fraction that is done and the seconds that it took."""
     if not fraction:
         return f"{seconds:.0f} s"
-    return f"{fraction:.0%}, {seconds:.0f} s, about {seconds * (1 - fraction) / fraction:.0f} s left"
+    return f"{fraction:.0%}, {seconds:.0f} s, about {duration(seconds * (1 - fraction) / fraction)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as text, in seconds, minutes or hours.
+
+    >>> duration(95), duration(600), duration(7000)
+    ('95 s', '10 min', '1 h 57 min')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class TrainingReporter:
@@ -118,7 +130,7 @@ class TrainingReporter:
             self._bar.update(self._task, completed=fraction, status=status)
         else:
             gained = fraction - self._first_fraction
-            left = f", about {(now - self._start_time) * (1 - fraction) / gained:.0f} s left" if gained > 0 else ""
+            left = f", about {duration((now - self._start_time) * (1 - fraction) / gained)} left" if gained > 0 else ""
             say(f"Training: {fraction:.0%}  {status}{left}")
 
     def validated(self, metrics: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ def unknown(
     shown = {like[known_name] if like else known_name: known_name for known_name in names}
     near = [shown[match] for match in get_close_matches(name.partition(":")[0], shown, n=1, cutoff=cutoff)]
     hint = f"; did you mean {near[0]}?" if near else ""
-    rest = f" (known: {', '.join(names)})" if len(names) <= MOST_LISTED else f"; {listed_by}" if listed_by else ""
+    rest = f" (known: {', '.join(names)})" if len(names) <= MOST_LISTED else f" ({listed_by})" if listed_by else ""
     return ValueError(f"unknown {what} {name!r}{hint}{rest}")
 
 

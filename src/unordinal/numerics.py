@@ -1,4 +1,4 @@
-"""Small numerical pieces that several models share."""
+"""Small numerical functions that several models share."""
 
 import math
 
@@ -20,39 +20,47 @@ def expand_like(values: Tensor, reference: Tensor) -> Tensor:
 
 
 def class_counts(x: Tensor, num_classes: int) -> Tensor:
-    """How often each class occurs: (...) -> (K,) float32. Unlike `bincount` it does not look at the values first."""
+    """Count how often each class occurs: (...) -> (K,) float32. Unlike `bincount`, it never waits for the device."""
     ones = torch.ones((), device=x.device).expand(x.numel())
     return torch.zeros(num_classes, device=x.device).scatter_add_(0, x.flatten().long(), ones)
 
 
 def uniform(shape: tuple[int, ...] | torch.Size, device: torch.device, generator: torch.Generator | None) -> Tensor:
-    """Uniform draws on [0, 1), fine enough for probabilities near zero.
+    """Draw uniform numbers on [0, 1) that are accurate enough to be compared with probabilities near zero.
 
-    float32 uniforms are multiples of 2^-24, which is off by a percent at the probability of 5e-6 that a symbol
-    changes in the first of 4000 diffusion steps; float64 is exact there. MPS has no float64.
+    In the first of 4000 diffusion steps, a class changes with probability 5e-6. With float32 uniforms, which are
+    multiples of 2^-24, this probability would be off by one per cent, so the draws are float64 (except on MPS, which
+    has no float64).
     """
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.rand(shape, generator=generator, device=device, dtype=dtype)
 
 
 def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """One class per row from softmax(logits): (..., K) -> (...).
+    """Draw one class per row from softmax(logits): (..., K) -> (...).
 
-    An exponential race (the class of the smallest E_k / p_k): one pass and no cumulative sum, and unlike Gumbel noise
-    from float32 uniforms it has no floor under small probabilities.
+    The class with the smallest E_k / p_k is drawn, where E_k are independent exponentials. This needs no cumulative
+    sum, and small probabilities are accurate, unlike with Gumbel noise computed from float32 uniforms.
     """
     probs = torch.softmax(logits, dim=-1)
-    if bool(torch.isnan(probs).any()):  # argmax would take a NaN for the largest
+    if bool(torch.isnan(probs).any()):  # argmax would treat a NaN as the largest value
         raise NotANumberError("the logits of a class to be drawn are NaN; has the training diverged?")
     race = torch.empty_like(probs).exponential_(generator=generator)
     return (probs / race).argmax(dim=-1)
 
 
 def standard_error(values: Tensor, rank: Tensor | None = None) -> float | None:
-    """Of the mean of `values` (N,). With `rank`, values are stratified along it and neighbours share a stratum.
+    """Estimate the standard error of the mean of values.
 
-    Stratified values vary with time far more than their mean does; successive differences along the strata leave that
-    part out (and, where the strata differ, err on the large side).
+    Stratified values vary between strata, which their mean does not. The estimate for them therefore uses differences
+    of values in neighbouring strata; it is too large rather than too small where the strata differ.
+
+    Args:
+        values: the values, of shape (N,).
+        rank: the rank of each value along the strata, of shape (N,), if the values are stratified.
+
+    Returns:
+        The standard error, or None for fewer than two values.
     """
     num = len(values)
     if num < 2:
@@ -65,9 +73,18 @@ def standard_error(values: Tensor, rank: Tensor | None = None) -> float | None:
 
 
 def mixture_logit(v: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor) -> tuple[Tensor, Tensor]:
-    """Logit of the CDF of a mixture of logistics at v, and the log of its derivative: two (...).
+    """Compute the logit of the CDF of a mixture of logistics at v, and the log of its derivative with respect to v.
 
-    `v` (...), parameters (..., M), weights normalised. All in log space: float32 neither saturates nor loses a tail.
+    Everything is computed in log space, so that float32 is accurate in both tails.
+
+    Args:
+        v: where to evaluate it, of shape (...).
+        log_weights: the normalised log-weights of the M components, of shape (..., M).
+        means: the means of the components, of shape (..., M).
+        log_scales: the log-scales of the components, of shape (..., M).
+
+    Returns:
+        The logit and its log-derivative, both of shape (...).
     """
     x = (v.unsqueeze(-1) - means) * torch.exp(-log_scales)
     log_below = logsigmoid(x)
@@ -78,19 +95,31 @@ def mixture_logit(v: Tensor, log_weights: Tensor, means: Tensor, log_scales: Ten
     return log_cdf - log_rest, log_density - log_cdf - log_rest
 
 
-FIRST_POINTS = 6  # components whose quantiles the inverse looks at first, beside the lowest and the highest
-MOST_ITERATIONS = 60  # each cuts the bracket to a third at least, so float64 has none left to cut after 40
+FIRST_POINTS = 6  # components whose quantiles are the first points of the inverse, with the lowest and the highest one
+MOST_ITERATIONS = 60  # each shrinks the bracket to a third or less, so 40 reach the resolution of float64
 
 
 def mixture_logit_inverse(
     y: Tensor, log_weights: Tensor, means: Tensor, log_scales: Tensor, *, tolerance: float | None = None
 ) -> tuple[Tensor, int]:
-    """The v with mixture_logit(v) = y, and how many evaluations the slowest element took; not differentiable itself.
+    """Solve mixture_logit(v) = y for v. The result carries no gradient.
 
-    The components' own quantiles bracket the mixture's, so a root is always enclosed. Each iteration evaluates the
-    inverse function's cubic through both ends of the bracket (values and slopes: fourth order near the root) and the
-    points that cut it in three (so that it shrinks however crooked the function). An element is done when its Newton
-    correction is below `tolerance` (relative above 1; default 16 roundings of the type) and is not evaluated again.
+    The smallest and the largest quantile of the components bracket the quantile of the mixture. Each iteration
+    evaluates three points: the estimate by cubic interpolation of the inverse function through both ends of the
+    bracket, which converges with fourth order near the root, and the two points that cut the bracket into three equal
+    parts, so that it shrinks for every function. An element is finished, and not evaluated again, when its Newton
+    correction is small.
+
+    Args:
+        y: the values of the logit, of shape (...).
+        log_weights: the normalised log-weights of the M components, of shape (..., M).
+        means: the means of the components, of shape (..., M).
+        log_scales: the log-scales of the components, of shape (..., M).
+        tolerance: the size of the Newton correction, relative to 1 + |v|, below which an element is finished. Default:
+            16 times the machine epsilon of the dtype.
+
+    Returns:
+        v, of shape (...), and the number of evaluations that the slowest element needed.
     """
     tolerance = 16 * torch.finfo(y.dtype).eps if tolerance is None else tolerance
     shape = y.shape
@@ -103,7 +132,7 @@ def mixture_logit_inverse(
         [quantiles.amin(-1, keepdim=True), quantiles.amax(-1, keepdim=True), quantiles[:, :FIRST_POINTS]], dim=-1
     )
     values, slopes = mixture_logit(points, *parameters)
-    bracket = narrowed(points, values - target, slopes)
+    bracket = narrow_bracket(points, values - target, slopes)
     found, todo = torch.empty_like(target[:, 0]), torch.arange(len(target), device=y.device)
     iterations = 1
     while True:
@@ -113,7 +142,7 @@ def mixture_logit_inverse(
         values, slopes = mixture_logit(tried, *parameters)
         values = values - target
         iterations += 1
-        # on a flat stretch exp(-slope) overflows, and a value of exactly 0 times it would be NaN
+        # where the function is flat, exp(-slope) overflows, and 0 times infinity would be NaN
         correction = torch.where(values[:, 0] == 0, 0.0, values[:, 0] * torch.exp(-slopes[:, 0]))
         allowed = tolerance * (1 + guess.abs())
         is_open = (correction.abs() > allowed) & (high - low > allowed)
@@ -124,15 +153,15 @@ def mixture_logit_inverse(
         if not bool(is_open.all()):
             todo, target = todo[is_open], target[is_open]
             parameters, joined = [p[is_open] for p in parameters], [part[is_open] for part in joined]
-        bracket = narrowed(*joined)
+        bracket = narrow_bracket(*joined)
 
 
-def narrowed(points: Tensor, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The nearest of some points (N, P) on either side of the root, where the values change sign: three (N, 2)."""
+def narrow_bracket(points: Tensor, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the points nearest to the root on either side, with their values and slopes: three (N, P) -> (N, 2)."""
     is_left = values <= 0
     left = torch.where(is_left, points, -math.inf).argmax(dim=-1, keepdim=True)
     right = torch.where(is_left, math.inf, points).argmin(dim=-1, keepdim=True)
-    # rounding may put an end of the first bracket on the wrong side of the root: it is an end all the same
+    # Rounding may put an end of the first bracket on the wrong side of the root; it remains an end nevertheless.
     left = torch.where(is_left.any(-1, keepdim=True), left, points.argmin(dim=-1, keepdim=True))
     right = torch.where(is_left.all(-1, keepdim=True), points.argmax(dim=-1, keepdim=True), right)
     ends = torch.cat([left, right], dim=-1)
@@ -140,13 +169,13 @@ def narrowed(points: Tensor, values: Tensor, slopes: Tensor) -> tuple[Tensor, Te
 
 
 def root_guess(points: Tensor, values: Tensor, log_slopes: Tensor) -> Tensor:
-    """Where an increasing function crosses zero, by the cubic of its inverse through two points (..., 2)."""
+    """Estimate the root of an increasing function by cubic interpolation of its inverse through two points (..., 2)."""
     (low, high), (value_low, value_high) = points.unbind(-1), values.unbind(-1)
     rise = value_high - value_low
     t = torch.where(rise > 0, -value_low / rise.clamp(min=torch.finfo(rise.dtype).tiny), 0.5)
     step_low, step_high = torch.exp(-log_slopes).unbind(-1)
     cubic = (1 + 2 * t) * (1 - t) ** 2 * low + t**2 * (3 - 2 * t) * high
     cubic = cubic + rise * t * (1 - t) * ((1 - t) * step_low - t * step_high)
-    chord = low + t * (high - low)  # where the cubic leaves the bracket
+    chord = low + t * (high - low)  # linear interpolation, used where the cubic leaves the bracket
     chosen = torch.where((cubic > low) & (cubic < high), cubic, chord)
     return torch.minimum(torch.maximum(chosen, low), high)

@@ -26,7 +26,7 @@ def test_the_time_table(cli: Cli) -> None:
     shown = cli("bench", "sampling", "--presets", "text8/arm", "--size", "tiny", "--lengths", 4, "--repeats", 1)
     assert "text8/arm" in shown.out
     assert "±" not in shown.out  # one draw has no deviation
-    refused(cli("bench", "sampling", "--presets"), "at least one preset")
+    refused(cli("bench", "sampling", "--presets"), "--presets needs a value")
     refused(cli("bench", "sampling", "--presets", "text8/multinomial", "text8/amr", "--size", "tiny"), "text8/arm")
     refused(cli("bench", "training"), "unknown benchmark 'training' (known: sampling)")
     refused(cli("bench", "sampling", "--presets", "text8/multinomial", "--size", "tiny", "--steps", 2000), "1000")

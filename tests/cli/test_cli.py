@@ -29,7 +29,7 @@ def test_help_names_every_command_and_gives_examples(cli: Cli) -> None:
         result = cli(*arguments, "--help")
         assert result.code == 0
         assert "unordinal " in result.out
-        assert "Example" in result.out
+        assert "examples:\n  unordinal " in result.out
 
 
 def test_names_that_do_not_exist(cli: Cli) -> None:

@@ -27,7 +27,7 @@ def test_settings_of_the_library_become_flags(message: str, shown: str) -> None:
 
 
 def test_flags_of_other_names_exist(cli: Cli) -> None:
-    said = cli("train", "cityscapes/vae", "--help").out + cli("sample", "--help").out
+    said = cli("train", "cityscapes/vae", "--help-all").out + cli("sample", "--help").out
     assert all(f"{flag} " in said for flag in FLAGS.values())
 
 

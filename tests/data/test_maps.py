@@ -192,3 +192,17 @@ def test_arrays_that_are_no_maps_are_refused(tmp_path: Path) -> None:
     write_png(tmp_path / "one.png", random_maps(1)[0])
     with pytest.raises(ValueError, match=r"one\.png is a single image"):
         load_data(DataConfig(f"maps:{tmp_path / 'one.png'}"))
+
+
+def test_a_palette_gives_the_classes_their_colours(tmp_path: Path) -> None:
+    data = load_data(DataConfig(str(folder_of(tmp_path, random_maps(40), "P"))))
+    assert data.spec.categories == (("0", "#00ff09"), ("1", "#01fe09"), ("2", "#02fd09"))
+    far = load_data(DataConfig(str(folder_of(tmp_path / "far", 85 * random_maps(40), "P"))))
+    assert far.spec.categories == (("level 0", "#00ff09"), ("level 85", "#55aa09"), ("level 170", "#aa5509"))
+    assert load_data(DataConfig(str(folder_of(tmp_path / "grey", random_maps(40))))).spec.categories == ()
+
+
+def test_examples_are_called_by_their_files(tmp_path: Path) -> None:
+    data = load_data(DataConfig(str(folder_of(tmp_path, random_maps(40))), split="30,5,5"))
+    assert data.train.names[:2] == ["000.png", "001.png"]
+    assert data.test.names == [f"{index:03}.png" for index in range(35, 40)]

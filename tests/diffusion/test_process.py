@@ -1,4 +1,4 @@
-"""Noise processes against Bayes' rule, a toy one among them: K + 1 classes, real-valued time, defined here."""
+"""Noise processes, compared with Bayes' rule. One is defined here: masking, with K + 1 classes and continuous time."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ K, L = 3, 2
 
 
 class ToyMasking(NoiseProcess):
-    """At time t in (0, 1] every class is a mask, number K, with probability t: neither uniform nor in steps."""
+    """At time t in (0, 1], every class is replaced by a mask, which is class K, with probability t."""
 
     def __init__(self, num_classes: int):
         self.num_classes, self.num_input_classes, self.num_steps = num_classes, num_classes + 1, None
@@ -73,7 +73,7 @@ def test_the_contract(name: str) -> None:
 
 
 def by_orders(model: Diffusion) -> tuple[Tensor, Tensor]:
-    """P(x) of masked positions shown in random order, and the bound: means over orders of P and of log P."""
+    """P(x) and the bound of unmasking positions in random order: the means over orders of P and of log P."""
     states = all_events(K, (L,))
     per_order = []
     for order in itertools.permutations(range(L)):
@@ -88,8 +88,8 @@ def by_orders(model: Diffusion) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def test_a_model_takes_any_process() -> None:
-    """The diffusion of a process in continuous time: bound, samples, abilities and refusals."""
+def test_a_model_accepts_any_process() -> None:
+    """A diffusion in continuous time: its bound, samples, abilities and refused settings."""
     net = TableNet(K, L, 0, num_input_classes=K + 1)
     model = Diffusion(net, noise=ToyMasking(K), event_shape=(L,))
     p, bound = by_orders(model)
@@ -101,7 +101,9 @@ def test_a_model_takes_any_process() -> None:
     assert bool((bound <= p.log() + 1e-12).all())
     losses = torch.stack([model(states).mean() for _ in range(4000)])
     assert abs(float(losses.mean() + bound.mean())) < 4.5 * float(losses.std()) / 4000**0.5
-    counts = frequencies(model, 20_000, seed=0, steps=1000)  # so many steps hardly ever show two at once
+    counts = frequencies(
+        model, 20_000, seed=0, steps=1000
+    )  # with this many steps, two positions are hardly ever unmasked at once
     assert chi_square_p_value(counts, p) > 1e-4
     assert chi_square_p_value(counts, torch.roll(p, 1)) < 1e-4  # the test can fail
     assert model.abilities.steps is None

@@ -1,4 +1,4 @@
-"""Samplers against the exact distribution of the chain that they walk, by enumeration."""
+"""Samplers, compared with the exact distribution of their chain by enumeration."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def predict(z: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("steps", [None, 1, 3])
 @torch.no_grad()
-def test_ancestral_sampling_walks_the_chain(steps: int | None) -> None:
+def test_ancestral_sampling_follows_the_chain(steps: int | None) -> None:
     states, times = all_events(K, (L,)), NOISE.spaced_times(steps)
     p = torch.full((K**L,), 1 / K**L, dtype=torch.float64)
     for t, s in itertools.pairwise(times):
@@ -36,19 +36,19 @@ def test_ancestral_sampling_walks_the_chain(steps: int | None) -> None:
 
 
 @torch.no_grad()
-def test_the_watcher_is_told_of_calls_states_and_progress() -> None:
+def test_calls_states_and_progress_are_reported_to_the_watcher() -> None:
     seen: list[float] = []
-    told: list[float] = []
+    reported: list[float] = []
     z = torch.zeros(5, L, dtype=torch.long)
-    with watching(Watcher(told.append, lambda t, x: seen.append(t) or None)) as watcher:  # type: ignore[func-returns-value]
+    with watching(Watcher(reported.append, lambda t, x: seen.append(t) or None)) as watcher:  # type: ignore[func-returns-value]
         chain = list(Ancestral(3).chain(predict, NOISE, z))
     assert [t for t, _ in chain] == seen == [4, 3, 1, 0]
     assert watcher.network_calls == 3
-    assert sum(told) == pytest.approx(5)  # five whole samples
+    assert sum(reported) == pytest.approx(5)  # five complete samples
     assert torch.equal(chain[0][1], z)
 
 
 @torch.no_grad()
-def test_a_chain_may_begin_on_the_way() -> None:
+def test_a_chain_may_start_at_a_fraction() -> None:
     z = torch.zeros(2, L, dtype=torch.long)
     assert [t for t, _ in Ancestral(start=0.5).chain(predict, NOISE, z)] == [2, 1, 0]

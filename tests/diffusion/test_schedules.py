@@ -1,4 +1,4 @@
-"""The cosine schedule against its formula."""
+"""The cosine schedule, compared with its formula."""
 
 import math
 
@@ -9,7 +9,7 @@ from unordinal.diffusion.schedules import cosine_schedule
 
 
 @pytest.mark.parametrize("num_steps", [1, 2, 100, 1000, 4000])
-def test_cosine_is_the_papers_but_for_the_floor(num_steps: int) -> None:
+def test_cosine_equals_that_of_the_paper_except_for_the_floor(num_steps: int) -> None:
     log_alpha = cosine_schedule(num_steps)
     f = [math.cos((t / num_steps + 0.008) / 1.008 * math.pi / 2) for t in range(num_steps + 1)]
     expected = torch.tensor([v / f[0] for v in f], dtype=torch.float64)

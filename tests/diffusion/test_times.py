@@ -1,4 +1,4 @@
-"""How times are drawn, against the distributions they should have."""
+"""Draws of times, compared with their distributions."""
 
 import pytest
 import torch
@@ -6,16 +6,16 @@ import torch
 from unordinal.diffusion.times import TimeSampler, spread_positions
 
 
-@pytest.mark.parametrize("kind", ["uniform", "importance", "stratified", "stratified-importance"])
-def test_draws_follow_the_probabilities(kind: str) -> None:
+@pytest.mark.parametrize("method", ["uniform", "importance", "stratified", "stratified-importance"])
+def test_draws_follow_the_probabilities(method: str) -> None:
     torch.manual_seed(0)
-    sampler = TimeSampler(8, kind)
+    sampler = TimeSampler(8, method)
     for _ in range(20):
         t = torch.arange(1, 9)
         sampler.observe(t, t.float() ** 2)
     q = sampler.probabilities()
     assert float(q.sum()) == pytest.approx(1)
-    assert (q.max() > 2 * q.min()) == ("importance" in kind)
+    assert (q.max() > 2 * q.min()) == ("importance" in method)
     num, batch = 4000, 16
     counts = sum(torch.bincount(sampler.draw(batch), minlength=9)[1:] for _ in range(num))
     assert isinstance(counts, torch.Tensor)
@@ -28,18 +28,18 @@ def test_importance_is_the_root_of_the_mean_square() -> None:
     scale = torch.tensor([1.0, 2.0, 4.0, 8.0])
     for _ in range(12):
         sampler.observe(torch.tensor([1, 2, 3, 4]), scale)
-    expected = torch.tensor([2.0, 2.0, 4.0, 8.0], dtype=torch.float64)  # the first takes the second's
+    expected = torch.tensor([2.0, 2.0, 4.0, 8.0], dtype=torch.float64)  # the first time uses the estimate of the second
     torch.testing.assert_close(sampler.probabilities(), expected / expected.sum(), rtol=0, atol=2e-3)
 
 
-def test_importance_waits_until_every_time_was_seen() -> None:
+def test_importance_is_uniform_until_every_time_was_observed() -> None:
     sampler = TimeSampler(4, "importance")
     for _ in range(50):
         sampler.observe(torch.tensor([1, 2, 3]), torch.ones(3))
     assert sampler.probabilities().tolist() == [0.25] * 4
 
 
-def test_a_time_drawn_twice_counts_with_its_mean() -> None:
+def test_losses_of_equal_times_are_averaged() -> None:
     sampler = TimeSampler(2, "importance")
     sampler.observe(torch.tensor([1, 1, 2]), torch.tensor([1.0, 3.0, 2.0]))
     assert sampler.mean_square.tolist() == [5.0, 4.0]
@@ -67,16 +67,16 @@ def test_spread_times_are_even_over_examples_and_uniform(num: int, repeats: int)
     assert ((seen - expected).abs() < 5 * expected**0.5 + 1).all()
 
 
-def test_what_was_learned_is_restored() -> None:
+def test_estimates_are_restored() -> None:
     sampler, again = TimeSampler(4, "importance"), TimeSampler(4, "importance")
     for _ in range(12):
         sampler.observe(torch.tensor([1, 2, 3, 4]), torch.tensor([1.0, 2.0, 4.0, 8.0]))
     again.restore(sampler.state())
     assert torch.equal(again.probabilities(), sampler.probabilities())
     sampler.observe(torch.tensor([2]), torch.tensor([100.0]))
-    assert not torch.equal(again.probabilities(), sampler.probabilities())  # they share nothing
+    assert not torch.equal(again.probabilities(), sampler.probabilities())  # they share no memory
 
 
-def test_an_unknown_way_is_refused() -> None:
+def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown times 'importanse'; did you mean importance"):
         TimeSampler(4, "importanse")

@@ -1,4 +1,4 @@
-"""The uniform process against the paper's pseudo-code, against matrix products and against brute-force Bayes."""
+"""Uniform noise, compared with the pseudo-code of the paper, with matrix products and with Bayes' rule."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ def problem(num_classes: int, num_steps: int, dtype: torch.dtype) -> tuple[Tenso
 
 @pytest.mark.parametrize(("num_classes", "num_steps"), SIZES)
 @pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
-def test_loss_is_appendix_a(num_classes: int, num_steps: int, dtype: torch.dtype, tolerance: float) -> None:
+def test_loss_equals_appendix_a(num_classes: int, num_steps: int, dtype: torch.dtype, tolerance: float) -> None:
     ours, theirs = processes(num_classes, num_steps)
     t, x, z, logits = problem(num_classes, num_steps, dtype)
     for position in range(0, 40, 13):  # one position at a time, so that no error hides in a sum
@@ -46,7 +46,7 @@ def test_loss_is_appendix_a(num_classes: int, num_steps: int, dtype: torch.dtype
 
 @pytest.mark.parametrize(("num_classes", "num_steps"), SIZES)
 @pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
-def test_marginal_and_posterior_are_appendix_a(
+def test_marginal_and_posterior_equal_appendix_a(
     num_classes: int, num_steps: int, dtype: torch.dtype, tolerance: float
 ) -> None:
     ours, theirs = processes(num_classes, num_steps)
@@ -62,7 +62,7 @@ def test_marginal_and_posterior_are_appendix_a(
         torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_kl_is_that_of_the_posteriors() -> None:
+def test_loss_equals_the_kl_of_the_posteriors() -> None:
     ours, _ = processes(27, 100)
     t, x, z, logits = problem(27, 100, torch.float64)
     t = t.clamp(min=2)
@@ -90,7 +90,7 @@ def one_step_matrix(noise: UniformNoise, s: int, t: int) -> Tensor:
 
 
 @pytest.mark.parametrize("num_classes", [2, 4])
-def test_posterior_is_bayes_for_every_pair_of_times(num_classes: int) -> None:
+def test_posterior_follows_bayes_rule_for_every_pair_of_times(num_classes: int) -> None:
     num_steps = 7
     noise = UniformNoise(num_classes, cosine_schedule(num_steps))
     x, z = (c.flatten().unsqueeze(1) for c in torch.meshgrid(*2 * [torch.arange(num_classes)], indexing="ij"))
@@ -135,7 +135,7 @@ def test_gradients_are_finite_at_extreme_logits(dtype: torch.dtype, scale: float
 
 
 @pytest.mark.parametrize("t", [1, 2, 60, 100])
-def test_gradient_of_the_loss_is_the_numerical_one(t: int) -> None:
+def test_gradient_of_the_loss_equals_the_numerical_one(t: int) -> None:
     noise = UniformNoise(5, cosine_schedule(100))
     generator = torch.Generator().manual_seed(t)
     x, z = torch.randint(5, (2, 3), generator=generator), torch.randint(5, (2, 3), generator=generator)
@@ -181,8 +181,8 @@ def test_log_reverse_is_the_posterior() -> None:
         torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_the_loss_rounds_to_nothing_below_zero_that_matters() -> None:
-    """Terms that are at least 0 each still round: in float32 a perfect prediction may give a little less than 0."""
+def test_the_loss_is_below_zero_only_by_rounding() -> None:
+    """All terms are at least 0, but in float32 a perfect prediction may give a little less than 0 by rounding."""
     noise = UniformNoise(27, cosine_schedule(1000))
     t, x, z, logits = problem(27, 1000, torch.float32)
     perfect = 30.0 * torch.nn.functional.one_hot(x, 27).float()

@@ -9,10 +9,12 @@ from PIL import Image
 from unordinal.data.spec import DataSpec
 from unordinal.evaluate.pictures import (
     INVALID,
+    grid_figure,
     legend_handles,
     palette_of,
     plot_grid,
     plot_map_chain,
+    plot_stages,
     thin_chain,
     tile,
     to_colours,
@@ -42,7 +44,7 @@ def test_legends_say_what_they_leave_out() -> None:
 
 def test_tiles_lie_row_by_row() -> None:
     pictures = np.stack([np.full((2, 3, 3), k, np.uint8) for k in range(3)])
-    out = tile(pictures, columns=2, gap=1)
+    out = tile(pictures, columns=2, rows=2, gap=1)
     assert out.shape == (5, 7, 3)
     assert (out[0, 0, 0], out[0, 4, 0], out[3, 0, 0]) == (0, 1, 2)
     assert out[2, 2, 0] == 255  # the gap
@@ -67,3 +69,20 @@ def test_a_grid_and_a_chain_can_be_opened() -> None:
     plot_map_chain([(2, x[0]), (1, x[1]), (0, x[2])], NAMED, file)
     image = Image.open(file)
     assert (image.format, getattr(image, "n_frames", 0)) == ("GIF", 3)
+
+
+def test_stages_have_a_row_for_each_map_and_a_column_for_each_time() -> None:
+    stages: list[tuple[float, torch.Tensor]] = [(t, torch.full((3, 2, 4), t % 2)) for t in (9, 4, 0)]
+    file = io.BytesIO()
+    plot_stages(stages, NAMED, file)
+    with Image.open(file) as image:
+        assert image.width == round(130 * 3 * 1.6)
+        assert image.height > 130 * 3 * 0.8
+
+
+def test_groups_of_different_numbers_align() -> None:
+    figure = grid_figure(
+        [("many", torch.zeros(10, 2, 4).long()), ("few", torch.zeros(3, 2, 4).long())], NAMED, columns=4
+    )
+    shapes = [axes.images[0].get_array().shape for axes in figure.axes]  # type: ignore[union-attr]
+    assert shapes[0] == shapes[1]

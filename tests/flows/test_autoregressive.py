@@ -1,4 +1,4 @@
-"""Causal networks see only the past; flows in time by steps and by passes; mixtures draw what their density says."""
+"""Causal networks depend only on earlier positions; both inverses of a TimeFlow agree; samples follow the density."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from unordinal.nets.sequence import CausalTransformer
 from unordinal.progress import Watcher, watching
 
 IN = 3  # channels that a causal network reads
-C, W, L = 4, 6, 12  # of the flows in time: channels, width of the network, length
+C, W, L = 4, 6, 12  # of the flows: channels, width of the network, length
 
 NETS: dict[str, Callable[[], nn.Module]] = {
     "lstm": lambda: CausalLSTM(IN, width=16, num_layers=2),
@@ -29,7 +29,7 @@ NETS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def made_net(name: str) -> Any:
+def randomised_net(name: str) -> Any:
     torch.manual_seed(0)
     net = NETS[name]()
     for parameter in net.parameters():
@@ -39,7 +39,7 @@ def made_net(name: str) -> Any:
 
 @pytest.mark.parametrize("name", NETS)
 def test_step_equals_forward(name: str) -> None:
-    net = made_net(name)
+    net = randomised_net(name)
     v = torch.randn(4, 40, IN)
     cond = torch.randn(4, 40, 2) if "cond" in name else None
     with torch.no_grad():
@@ -52,8 +52,8 @@ def test_step_equals_forward(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_a_position_sees_only_what_came_before(name: str) -> None:
-    net = made_net(name).double()
+def test_a_position_depends_only_on_earlier_positions(name: str) -> None:
+    net = randomised_net(name).double()
     v = torch.randn(1, 6, IN, dtype=torch.float64, requires_grad=True)
     cond = torch.randn(1, 6, 2, dtype=torch.float64) if "cond" in name else None
     out = net(v, cond).square()  # the plain sum of a normalised vector is constant
@@ -63,64 +63,64 @@ def test_a_position_sees_only_what_came_before(name: str) -> None:
         assert sees.tolist() == [other < place for other in range(6)]
 
 
-def flow(*, spread: float, dropout: float = 0.0) -> TimeFlow:
+def make_flow(*, spread: float, dropout: float = 0.0) -> TimeFlow:
     torch.manual_seed(0)
-    map_ = NonlinearSquared()
-    inner = Coupling(Mlp(C // 2 + W, C // 2 * map_.num_parameters, width=8), map_, num_channels=C)
-    made = TimeFlow(CausalLSTM(C, width=W, dropout=dropout), inner, is_parallel=True).double()
-    for parameter in made.parameters():
+    transform = NonlinearSquared()
+    inner = Coupling(Mlp(C // 2 + W, C // 2 * transform.num_parameters, width=8), transform, num_channels=C)
+    time_flow = TimeFlow(CausalLSTM(C, width=W, dropout=dropout), inner, is_parallel=True).double()
+    for parameter in time_flow.parameters():
         parameter.data += spread * torch.randn_like(parameter)
-    return made
+    return time_flow
 
 
-def outcome(made: TimeFlow, z: Tensor) -> list[Tensor]:
-    """Values, log-determinant, and the gradients of a mixture of both to z and to all weights."""
+def outcome(time_flow: TimeFlow, z: Tensor) -> list[Tensor]:
+    """Values, log-determinant, and the gradients of a weighted sum of both with respect to z and all weights."""
     z = z.clone().requires_grad_()
-    v, log_det = made.inverse(z)
+    v, log_det = time_flow.inverse(z)
     weight = torch.linspace(-1, 1, v.numel(), dtype=v.dtype).view_as(v)
-    gradients = torch.autograd.grad((v * weight).sum() + log_det.sum(), [z, *made.parameters()])
+    gradients = torch.autograd.grad((v * weight).sum() + log_det.sum(), [z, *time_flow.parameters()])
     return [v, log_det, *gradients]
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.5])  # from weak to strong dependence of positions on each other
-@pytest.mark.parametrize("most", [L, 4])  # the last resort, steps, is taken in between
-def test_passes_give_what_steps_give(spread: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [L, 4])  # four passes do not always converge, so that steps are used too
+def test_both_inverses_agree(spread: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimeFlow, "MOST_PASSES", most)
-    made = flow(spread=spread)
+    time_flow = make_flow(spread=spread)
     z = torch.randn(3, L, C, dtype=torch.float64)
-    by_passes = outcome(made, z)
-    made.is_parallel = False
-    for ours, expected in zip(by_passes, outcome(made, z), strict=True):
+    by_passes = outcome(time_flow, z)
+    time_flow.is_parallel = False
+    for ours, expected in zip(by_passes, outcome(time_flow, z), strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_dropout_is_the_same_in_every_pass() -> None:
-    made = flow(spread=0.5, dropout=0.5).train()
+    time_flow = make_flow(spread=0.5, dropout=0.5).train()
     z = torch.randn(3, L, C, dtype=torch.float64)
     torch.manual_seed(5)
-    v, log_det = made.inverse(z)
-    torch.manual_seed(5)  # the way back with the same dropout
-    back, other = made(v)
+    v, log_det = time_flow.inverse(z)
+    torch.manual_seed(5)  # the forward direction with the same dropout
+    back, other = time_flow(v)
     torch.testing.assert_close(back, z)
     torch.testing.assert_close(other, -log_det)
-    assert not torch.allclose(made.inverse(z)[0], v)  # and another one the next time
+    assert not torch.allclose(time_flow.inverse(z)[0], v)  # another call has another dropout
 
 
-def test_steps_tell_of_every_position_and_a_whole_sample_is_one() -> None:
-    made, told = flow(spread=0.1), list[float]()
+def test_steps_report_progress_for_every_position() -> None:
+    time_flow, reported = make_flow(spread=0.1), list[float]()
     z = torch.randn(3, L, C, dtype=torch.float64)
-    with torch.no_grad(), watching(Watcher(told.append)):
-        made.by_steps(z, None)
-    assert len(told) == L
-    assert abs(sum(told) - 3) < 1e-9
+    with torch.no_grad(), watching(Watcher(reported.append)):
+        time_flow.inverse_by_steps(z, None)
+    assert len(reported) == L
+    assert abs(sum(reported) - 3) < 1e-9
 
 
-def test_a_mixture_draws_without_solving() -> None:
-    """Draws from components against the density, by quadrature, and their log-densities; solving gives the same law."""
+def test_a_mixture_is_sampled_without_an_inverse() -> None:
+    """Expectations over samples equal those by quadrature of the density; sampling through the inverse agrees."""
     torch.manual_seed(0)
-    map_ = LogisticMixture(3)
+    transform = LogisticMixture(3)
     mixture = AutoregressiveMixture(
-        CausalLSTM(1, width=4), ChannelNet(4, 1, map_.num_parameters, width=4), map_, event_shape=(2, 1)
+        CausalLSTM(1, width=4), ChannelNet(4, 1, transform.num_parameters, width=4), transform, event_shape=(2, 1)
     ).double()
     for parameter in mixture.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)

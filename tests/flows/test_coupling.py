@@ -1,4 +1,4 @@
-"""Couplings against their formula."""
+"""Coupling layers, compared with their formula."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +11,8 @@ from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.elementwise import Affine
 
 
-class Said(nn.Module):
-    """A function as a network."""
+class FunctionNet(nn.Module):
+    """A network that applies a given function."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]):
         super().__init__()
@@ -22,14 +22,14 @@ class Said(nn.Module):
         return self.function(h)
 
 
-def test_the_fixed_channels_set_the_map_of_the_others() -> None:
-    """Against the formula, the network's answer written out: shift = fixed + cond, log-scale = fixed - cond."""
+def test_the_fixed_channels_determine_how_the_others_are_transformed() -> None:
+    """The network returns shift = fixed + cond and log-scale = fixed - cond, so the result has a closed form."""
 
     def net(given: Tensor) -> Tensor:
         fixed, cond = given.chunk(2, dim=-1)
         return torch.stack([fixed + cond, fixed - cond], dim=-1).flatten(-2)
 
-    layer = Coupling(Said(net), Affine(), num_channels=4)
+    layer = Coupling(FunctionNet(net), Affine(), num_channels=4)
     v, cond = torch.randn(3, 5, 4, dtype=torch.float64), torch.randn(3, 5, 2, dtype=torch.float64)
     z, log_det = layer(v, cond)
     fixed, moved = v.chunk(2, dim=-1)
@@ -46,7 +46,10 @@ def test_half_of_the_channels_are_fixed_rounded_up() -> None:
     ("make", "message"),
     [
         (lambda: Coupling(nn.Identity(), Affine(), num_channels=1), "at least 2 channels, got 1"),
-        (lambda: Coupling(nn.Identity(), Affine(), num_channels=3, num_fixed=3), "got 3 of 3 fixed"),
+        (
+            lambda: Coupling(nn.Identity(), Affine(), num_channels=3, num_fixed=3),
+            "must be between 1 and 2, got 3",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(make: Callable[[], Any], message: str) -> None:

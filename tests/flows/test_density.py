@@ -1,6 +1,4 @@
-"""Densities against torch.distributions, by integration, and their samples against themselves."""
-
-import math
+"""Densities compared with torch.distributions and by integration, and samples compared with their densities."""
 
 import pytest
 import torch
@@ -16,7 +14,6 @@ from unordinal.flows.density import (
     Flow,
     StandardLogistic,
     StandardNormal,
-    Uniform,
 )
 from unordinal.flows.elementwise import LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
@@ -25,22 +22,19 @@ from unordinal.nets.recurrent import CausalLSTM
 
 
 class Fixed(nn.Module):
-    """A network that says the same of every condition."""
+    """A network without weights, with a known formula."""
 
     def forward(self, cond: Tensor) -> Tensor:
         return torch.cat([cond[..., :1] + 0.5, -cond[..., :1], 0.2 * cond[..., :1], cond[..., :1] - 1], dim=-1)
 
 
-def test_log_densities_are_those_of_torch() -> None:
+def test_log_densities_equal_those_of_torch() -> None:
     v = torch.randn(6, 3, 2, dtype=torch.float64)
     normal = distributions.Normal(torch.zeros((), dtype=torch.float64), 1.0)
     torch.testing.assert_close(StandardNormal((3, 2)).log_prob(v), normal.log_prob(v).sum((1, 2)))
     uniform = distributions.Uniform(torch.zeros((), dtype=torch.float64), 1.0)
     logistic = distributions.TransformedDistribution(uniform, [distributions.SigmoidTransform().inv])
     torch.testing.assert_close(StandardLogistic((3, 2)).log_prob(v), logistic.log_prob(v).sum((1, 2)))
-    inside = torch.rand(4, 3, 2)
-    assert torch.equal(Uniform((3, 2)).log_prob(inside), torch.zeros(4))
-    assert float(Uniform((3, 2)).log_prob(inside + 1)[0]) == -math.inf
     diagonal = DiagonalNormal((3, 2)).double()
     diagonal.mean.data += torch.randn(3, 2)
     diagonal.log_scale.data += torch.randn(3, 2)
@@ -56,9 +50,9 @@ def test_conditional_normal_reports_the_density_of_what_it_draws() -> None:
     mean, log_scale = Fixed()(cond).chunk(2, dim=-1)
     expected = distributions.Normal(mean + 0.3, (log_scale - 0.4).exp()).log_prob(v).sum((1, 2))
     torch.testing.assert_close(log_prob, expected)
-    with pytest.raises(ValueError, match="asked for 3 draws given 50"):
+    with pytest.raises(ValueError, match="batch size of the condition, 50; got 3"):
         density.sample(3, cond)
-    with pytest.raises(ValueError, match="needs its condition"):
+    with pytest.raises(ValueError, match="ConditionalNormal needs a condition"):
         density.sample(3)
 
 
@@ -75,11 +69,14 @@ def test_conditional_logistic_reports_the_density_of_what_it_draws() -> None:
 
 def small_flow() -> Density:
     torch.manual_seed(0)
-    map_ = LogisticMixture(3)
-    head = ChannelNet(4, 1, map_.num_parameters, width=4)
+    transform = LogisticMixture(3)
+    head = ChannelNet(4, 1, transform.num_parameters, width=4)
     flow = Flow(
         Chain(
-            [InvertibleLinear(1), TimeFlow(CausalLSTM(1, width=4), ChannelAutoregressive(head, map_, num_channels=1))]
+            [
+                InvertibleLinear(1),
+                TimeFlow(CausalLSTM(1, width=4), ChannelAutoregressive(head, transform, num_channels=1)),
+            ]
         ),
         StandardLogistic((2, 1)),
     ).double()
@@ -100,7 +97,7 @@ def test_a_flow_integrates_to_one_and_reports_the_density_of_its_draws() -> None
 
 
 def test_samples_follow_the_density() -> None:
-    """E[f] over samples equals the quadrature of f times the density, in standard errors."""
+    """E[f] over samples equals the quadrature of f times the density, within standard errors."""
     flow = small_flow()
     side = torch.linspace(-40, 40, 1201, dtype=torch.float64)
     grid = torch.cartesian_prod(side, side).unsqueeze(-1)
@@ -118,7 +115,7 @@ def test_samples_follow_the_density() -> None:
 
 
 def test_logistic_draws_reach_into_the_tails() -> None:
-    """Half of them are beyond 0, and as many as there should be are beyond 10 (4.5e-5)."""
+    """Half of the draws are above 0, and the fraction beyond 10 is as expected (4.5e-5 on either side)."""
     v, _ = StandardLogistic((1_000_000,)).sample(1, generator=torch.Generator().manual_seed(0))
     far = float((v.abs() > 10).double().mean())
     assert abs(far - 2 * 4.54e-5) < 5 * (9e-5 / 1e6) ** 0.5
@@ -126,5 +123,5 @@ def test_logistic_draws_reach_into_the_tails() -> None:
 
 
 def test_a_learned_diagonal_normal_has_one_shape() -> None:
-    with pytest.raises(ValueError, match=r"shape \(2, 1\) cannot draw \(3, 1\)"):
+    with pytest.raises(ValueError, match=r"shape \(2, 1\) cannot draw examples of shape \(3, 1\)"):
         DiagonalNormal((2, 1)).sample(1, event_shape=(3, 1))

@@ -1,4 +1,4 @@
-"""Causal fixed points: the number of passes, and values and gradients against solving position by position."""
+"""Causal fixed points: the number of passes, and values and gradients compared with solving position by position."""
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,8 @@ def test_as_many_passes_as_positions_are_enough() -> None:
     assert calls <= 9 + 4
 
 
-def test_values_and_gradients_are_those_of_the_solved_equations() -> None:
-    """The fixed point of b + tanh(v) A for a strictly triangular A, against one position after another by autodiff."""
+def test_values_and_gradients_equal_those_of_solving_by_position() -> None:
+    """The fixed point of b + tanh(v) A for a strictly triangular A, compared with autodiff through all positions."""
     torch.manual_seed(0)
     b = torch.randn(3, 7, dtype=torch.float64, requires_grad=True)
     a = torch.randn(7, 7, dtype=torch.float64, requires_grad=True)

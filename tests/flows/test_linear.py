@@ -1,4 +1,4 @@
-"""Invertible linear maps against zuko's and against their dense matrix."""
+"""Invertible linear layers, compared with those of zuko and with their dense matrix."""
 
 import torch
 import zuko

@@ -1,4 +1,4 @@
-"""Ready-made flows: densities against the Jacobian by autodiff, draws against densities, in any size."""
+"""Complete flows: densities compared with autodiff, and samples with their densities, in several sizes."""
 
 from collections.abc import Callable
 
@@ -53,8 +53,8 @@ CASES: dict[str, Callable[[], Density]] = {
 }
 
 
-def shaken(density: Density, scale: float = 0.1) -> Density:
-    """The density with every weight random, those that start at zero too, in float64."""
+def randomised(density: Density, scale: float = 0.1) -> Density:
+    """The density with all weights random, including those that are initialised to zero, in float64."""
     generator = torch.Generator().manual_seed(0)
     for parameter in density.parameters():
         parameter.data += scale * torch.randn(parameter.shape, generator=generator)
@@ -63,11 +63,11 @@ def shaken(density: Density, scale: float = 0.1) -> Density:
 
 def made(name: str) -> Density:
     torch.manual_seed(3)
-    return shaken(CASES[name]())
+    return randomised(CASES[name]())
 
 
 def noise_of(density: Density, v: Tensor, cond: Tensor | None = None) -> Tensor:
-    """v all the way to noise, through flows over flows."""
+    """The noise of v, through flows whose bases are flows."""
     while isinstance(density, Flow):
         v, _ = density.bijection(v, cond)
         density = density.base
@@ -75,7 +75,7 @@ def noise_of(density: Density, v: Tensor, cond: Tensor | None = None) -> Tensor:
 
 
 def expected_log_prob(density: Density, v: Tensor) -> Tensor:
-    """The change of variables with torch's own base density and the whole Jacobian by autodiff, of one example."""
+    """The log-density of one example, from the base density of torch and the full Jacobian by autodiff."""
     jacobian = torch.autograd.functional.jacobian(lambda x: noise_of(density, x), v).view(v.numel(), v.numel())
     log_det = torch.linalg.slogdet(jacobian)[1]
     base = density
@@ -90,7 +90,7 @@ def expected_log_prob(density: Density, v: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_densities_are_those_of_the_autodiff_jacobian(name: str) -> None:
+def test_densities_equal_those_by_autodiff(name: str) -> None:
     density = made(name)
     v = torch.randn(2, *density.sample(1)[0].shape[1:], dtype=torch.float64)
     found = density.log_prob(v)
@@ -100,18 +100,18 @@ def test_densities_are_those_of_the_autodiff_jacobian(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_draws_come_with_their_densities_and_go_back_to_noise(name: str) -> None:
+def test_samples_have_their_densities_and_return_to_their_noise(name: str) -> None:
     density = made(name)
     v, log_prob = density.sample(50, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(log_prob, density.log_prob(v), rtol=1e-8, atol=1e-8)
-    if "autoregressive" in name:  # which draws from components, not from noise that could be found again
+    if "autoregressive" in name:  # it draws from components, so its noise cannot be recovered
         return
     assert isinstance(density, Flow)
     noise, _ = density.base.sample(50, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(noise_of(density, v), noise, rtol=1e-8, atol=1e-8)
 
 
-def test_other_sizes_are_drawn_with_their_densities() -> None:
+def test_samples_of_other_sizes_have_their_densities() -> None:
     for name, shape in (("coupling of two levels", (10, C)), ("coupling on maps of two levels", (6, 2, C))):
         density = made(name)
         v, log_prob = density.sample(5, event_shape=shape, generator=torch.Generator().manual_seed(1))
@@ -123,8 +123,8 @@ def test_other_sizes_are_drawn_with_their_densities() -> None:
     torch.testing.assert_close(log_prob, density.log_prob(v), rtol=1e-8, atol=1e-8)
 
 
-def test_a_fresh_autoregressive_flow_is_the_first_mixture_everywhere() -> None:
-    """Its small network starts at zero, so that every number has the density of the parameters it begins from."""
+def test_a_new_autoregressive_flow_has_the_initial_mixture_everywhere() -> None:
+    """Its channel network starts at zero, so that every value has the initial mixture as its density."""
     density = autoregressive_flow(CausalLSTM(C, width=8), width=8, event_shape=(4, C), num_mixtures=3).double()
     v = 2 * torch.randn(6, 4, C, dtype=torch.float64)
     x = v.unsqueeze(-1) - torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64) * LogisticMixture.SPREAD
@@ -132,12 +132,12 @@ def test_a_fresh_autoregressive_flow_is_the_first_mixture_everywhere() -> None:
     torch.testing.assert_close(density.log_prob(v), expected)
 
 
-def test_levels_reach_further_than_one() -> None:
-    """A network of one position sees its own block of 2 x 2 pixels in a second level, and nothing beyond."""
+def test_a_second_level_has_a_larger_receptive_field() -> None:
+    """A network that reads one position depends, in the second level, on its block of 2 x 2 pixels and nothing else."""
     torch.manual_seed(0)
     for num_levels in (1, 2):
         density = coupling_flow(mlp, event_shape=(4, 4, C), num_flows=1, num_mixtures=2, num_levels=num_levels)
-        shaken(density)
+        randomised(density)
         v = torch.randn(1, 4, 4, C, dtype=torch.float64)
         other = v.clone()
         other[0, 1, 2] += 1
@@ -147,11 +147,11 @@ def test_levels_reach_further_than_one() -> None:
 
 @pytest.mark.parametrize("num_flows", [0, 1, 3])
 def test_a_conditional_flow_reports_the_density_of_what_it_draws(num_flows: int) -> None:
-    """By autodiff: u is a function of the base's noise, whose density is a normal's."""
+    """The density follows by autodiff, as u is a function of the noise of the base, which is normal."""
     torch.manual_seed(0)
     base = ConditionalNormal(nn.Linear(H, 2 * C))
     density = conditional_flow(base, lambda read, write: mlp(read + H, write), num_channels=C, num_flows=num_flows)
-    shaken(density)
+    randomised(density)
     assert num_flows or density is base
     cond = torch.randn(4, 5, H, dtype=torch.float64)
     u, log_q = density.sample(4, cond, generator=torch.Generator().manual_seed(1))
@@ -170,6 +170,6 @@ def test_a_conditional_flow_reports_the_density_of_what_it_draws(num_flows: int)
 
 
 @pytest.mark.parametrize(("name", "value"), [("num_levels", 0), ("num_flows", 0), ("num_flows", -1)])
-def test_flows_of_nothing_are_refused(name: str, value: int) -> None:
+def test_too_few_levels_or_flows_are_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name}`? must be at least 1, got {value}"):
         coupling_flow(mlp, event_shape=(4, C), **{name: value})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Squeezes, permutations and reversals: every number in its place."""
+"""Squeezes, permutations and reversals: every value ends up in the right place."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +20,13 @@ def test_squeeze_gathers_blocks_row_by_row() -> None:
     text = torch.arange(2 * 6 * 2).reshape(2, 6, 2)
     assert torch.equal(Squeeze()(text)[0], text.reshape(2, 3, 4))
     assert torch.equal(Squeeze().inverse(text.reshape(2, 3, 4))[0], text)
-    with pytest.raises(ValueError, match=r"only even sides can be halved, got \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"needs even sides, got \(3, 4\)"):
         Squeeze()(torch.zeros(1, 3, 4, 2))
-    with pytest.raises(ValueError, match="6 channels cannot be shared by 4"):
+    with pytest.raises(ValueError, match="needs a multiple of 4 channels, got 6"):
         Squeeze().inverse(torch.zeros(1, 2, 2, 6))
 
 
-def test_permutations_and_reversals_move_what_they_say() -> None:
+def test_permutations_and_reversals_reorder_values() -> None:
     v = torch.arange(2 * 4 * 3).reshape(2, 4, 3)
     assert Permutation(torch.tensor([2, 0, 1]))(v)[0][0, 0].tolist() == [2, 0, 1]
     assert Reversal(1)(v)[0][0, :, 0].tolist() == [9, 6, 3, 0]

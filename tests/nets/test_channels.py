@@ -1,4 +1,4 @@
-"""The network inside a position: each channel from the channels before it, at once and one by one."""
+"""The channel network: each channel depends only on the channels before it, in one pass and channel by channel."""
 
 import torch
 
@@ -16,5 +16,5 @@ def test_channels_see_only_the_channels_before() -> None:
         assert (gradient[0, 0] != 0).tolist() == [other < channel for other in range(4)]
     prepared = net.prepare(h[:, 1])
     for channel in range(4):
-        unknown = torch.where(torch.arange(4) < channel, v[:, 1], 99.0)  # what comes later is not read
+        unknown = torch.where(torch.arange(4) < channel, v[:, 1], 99.0)  # later channels are not read
         torch.testing.assert_close(net.step(prepared, unknown, channel), out[:, 1, channel])

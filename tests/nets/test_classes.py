@@ -1,4 +1,4 @@
-"""Causal Transformers over classes: caches, segments and memories against one plain pass."""
+"""Causal Transformers over classes: caches, segments and memories, compared with a single pass."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ K, L = 5, 24
 SMALL: dict[str, Any] = {"width": 16, "num_blocks": 2, "num_heads": 2, "conv": 3}
 
 
-def shaken(net: ClassTransformer) -> ClassTransformer:
+def randomised(net: ClassTransformer) -> ClassTransformer:
     generator = torch.Generator().manual_seed(0)
     for parameter in net.parameters():
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator)
@@ -20,7 +20,7 @@ def shaken(net: ClassTransformer) -> ClassTransformer:
 
 
 def segments(segment: int, memory: int) -> SegmentTransformer:
-    net = shaken(SegmentTransformer(K, segment=segment, memory=memory, **SMALL))
+    net = randomised(SegmentTransformer(K, segment=segment, memory=memory, **SMALL))
     assert isinstance(net, SegmentTransformer)
     return net
 
@@ -38,14 +38,16 @@ def stepped(net: ClassTransformer, x: Tensor) -> Tensor:
     return torch.stack(found, dim=1)
 
 
-@pytest.mark.parametrize("net", [shaken(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5), segments(7, 3)])
-def test_cached_steps_are_one_pass(net: ClassTransformer) -> None:
+@pytest.mark.parametrize(
+    "net", [randomised(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5), segments(7, 3)]
+)
+def test_cached_steps_equal_one_pass(net: ClassTransformer) -> None:
     x = some_classes()
     torch.testing.assert_close(stepped(net, x), net(x), rtol=1e-5, atol=1e-5)  # rotary angles are float32
 
 
-@pytest.mark.parametrize("net", [shaken(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5)])
-def test_a_position_depends_on_those_before_it_only(net: ClassTransformer) -> None:
+@pytest.mark.parametrize("net", [randomised(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5)])
+def test_a_position_depends_only_on_those_before_it(net: ClassTransformer) -> None:
     x = some_classes(1)
     for place in (0, 7, 8, 23):
         other = x.clone()
@@ -55,8 +57,8 @@ def test_a_position_depends_on_those_before_it_only(net: ClassTransformer) -> No
         assert place == L - 1 or bool(changed[place + 1])
 
 
-def test_a_memory_of_everything_is_a_longer_context() -> None:
-    plain, net = shaken(ClassTransformer(K, **SMALL)), segments(6, L)
+def test_a_memory_of_the_whole_sequence_gives_the_full_context() -> None:
+    plain, net = randomised(ClassTransformer(K, **SMALL)), segments(6, L)
     net.load_state_dict(plain.state_dict())
     x = some_classes()
     torch.testing.assert_close(net(x), plain(x), rtol=1e-9, atol=1e-9)
@@ -72,7 +74,7 @@ def test_a_short_memory_forgets() -> None:
     assert not bool(changed[16:].any())  # two layers reach a few segments back, not to the beginning
 
 
-def test_going_on_from_a_past_is_one_longer_sequence() -> None:
+def test_continuing_from_a_past_equals_one_longer_sequence() -> None:
     net = segments(6, 12)
     x = some_classes(2, 36)
     whole, _ = net.normed(x, None)

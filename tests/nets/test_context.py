@@ -1,4 +1,4 @@
-"""What an inverse knows of x: how far the context sees, and the small network against its formula."""
+"""The receptive field of the context, and the small MLP compared with its formula."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from unordinal.nets.context import ClassContext, Mlp
 def test_a_block_sees_two_neighbours_on_either_side(num_blocks: int) -> None:
     torch.manual_seed(0)
     net = ClassContext(4, width=6, num_blocks=num_blocks).double()
-    for parameter in net.parameters():  # the networks that start at zero too
+    for parameter in net.parameters():  # including those that are initialised to zero
         parameter.normal_()
     x = torch.randint(4, (1, 15))
     other = x.clone()

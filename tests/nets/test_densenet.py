@@ -1,4 +1,4 @@
-"""Densely connected convolutions: what each layer and each pixel sees."""
+"""Densely connected convolutions: the inputs of each layer and the receptive field of each pixel."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from unordinal.nets.densenet import DenseNet, MapContext
 
 
-def shaken(net: nn.Module, seed: int = 0) -> nn.Module:
-    """The network with every weight random, those that start at zero too, in float64."""
+def randomised(net: nn.Module, seed: int = 0) -> nn.Module:
+    """The network with all weights random, including those that are initialised to zero, in float64."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in net.parameters():
         parameter.data += 0.2 * torch.randn(parameter.shape, generator=generator)
@@ -19,7 +19,7 @@ def random_map(*shape: int, num_classes: int = 5) -> Tensor:
     return torch.randint(num_classes, shape, generator=torch.Generator().manual_seed(1))
 
 
-def test_densenet_starts_at_zero_and_every_layer_sees_all_before() -> None:
+def test_densenet_starts_at_zero_and_every_layer_reads_all_before() -> None:
     net = DenseNet(4, 6, width=7, depth=3, num_sharp=2).requires_grad_(False)
     assert [conv.in_channels for conv in net.convs] == [6, 9, 11]
     assert [conv.out_channels for conv in net.convs] == [3, 2, 2]
@@ -28,8 +28,8 @@ def test_densenet_starts_at_zero_and_every_layer_sees_all_before() -> None:
     assert net(h).shape == (2, 4, 6, 6)
 
 
-def test_context_knows_the_neighbours() -> None:
-    net = shaken(MapContext(5, width=6, depth=2))
+def test_context_depends_on_the_neighbours() -> None:
+    net = randomised(MapContext(5, width=6, depth=2))
     x = random_map(1, 9, 9)
     y = x.clone()
     y[0, 4, 4] = (y[0, 4, 4] + 1) % 5

@@ -1,4 +1,4 @@
-"""Embeddings of time and of position against their formulas."""
+"""Embeddings of time and of position, compared with their formulas."""
 
 import math
 
@@ -25,14 +25,14 @@ def test_sinusoids_are_cos_and_sin() -> None:
     torch.testing.assert_close(h, torch.tensor([expected]))
 
 
-def test_angles_at_some_places_are_those_of_all() -> None:
+def test_angles_at_given_positions_equal_those_of_all() -> None:
     places = torch.tensor([0, 7, 3])
     for some, every in zip(rotary_angles_at(places, 8), rotary_angles(10, 8, places.device), strict=True):
         assert torch.equal(some, every[places])
 
 
 @torch.no_grad()
-def test_neighbouring_steps_of_a_long_chain_are_told_apart() -> None:
+def test_neighbouring_steps_of_a_long_chain_have_different_embeddings() -> None:
     torch.manual_seed(0)
     embed = TimeEmbedding(16, 32)
     found = embed(torch.arange(1, 1001) / 1000)

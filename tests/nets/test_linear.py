@@ -1,4 +1,4 @@
-"""The linear layer that says nothing at first."""
+"""The linear layer that is initialised to zero."""
 
 import torch
 

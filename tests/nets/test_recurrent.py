@@ -1,4 +1,4 @@
-"""LSTMs against torch's own, and what they see (causal ones are with their interface, flows/autoregressive.py)."""
+"""LSTMs: compared with torch, and which positions they read. Causality is tested in flows/test_autoregressive.py."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from unordinal.nets.recurrent import AroundLSTM, BiLSTM, CausalLSTM
 
 @pytest.mark.parametrize("num_layers", [1, 2])
 @torch.no_grad()
-def test_the_emission_sees_its_own_numbers_only_apart_from_the_others(num_layers: int) -> None:
+def test_surroundings_and_the_position_itself_are_separate(num_layers: int) -> None:
     torch.manual_seed(0)
     net = AroundLSTM(2, 3, width=4, num_layers=num_layers).double()
     v = torch.randn(1, 5, 2, dtype=torch.float64)
@@ -23,15 +23,15 @@ def test_the_emission_sees_its_own_numbers_only_apart_from_the_others(num_layers
     own = net.look.out_channels
     differs = (read[0] != read[1])[0]  # (L, own + 2 W)
     assert bool(differs[2, :own].any())
-    assert not bool(differs[2, own:].any())  # what the LSTMs say of a position leaves the position out
+    assert not bool(differs[2, own:].any())  # the features of the LSTMs do not depend on the position itself
     assert bool(differs[3, own : own + 4].any())
     assert bool(differs[1, own + 4 :].any())
     assert not bool(differs[1, own : own + 4].any())
 
 
 @torch.no_grad()
-def test_a_stepped_lstm_is_that_of_torch() -> None:
-    """The cell written out, layer by layer, against nn.LSTM on the same inputs."""
+def test_lstm_steps_equal_those_of_torch() -> None:
+    """The equations of the cell, layer by layer, compared with nn.LSTM on the same inputs."""
     torch.manual_seed(0)
     net = CausalLSTM(2, width=5, num_layers=2).double()
     net.first.normal_()
@@ -45,7 +45,7 @@ def test_a_stepped_lstm_is_that_of_torch() -> None:
         before = v[:, place]
 
 
-def test_the_bidirectional_lstm_sees_everything_and_starts_at_zero() -> None:
+def test_the_bidirectional_lstm_reads_all_positions_and_starts_at_zero() -> None:
     torch.manual_seed(0)
     net = BiLSTM(2, 3, width=4)
     v = torch.randn(1, 7, 2, requires_grad=True)

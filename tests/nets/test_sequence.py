@@ -1,4 +1,4 @@
-"""Transformers over real channels: what they see (causal ones are with their interface, flows/autoregressive.py)."""
+"""Transformers over real vectors: which positions they read. Causality is tested in flows/test_autoregressive.py."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from unordinal.nets.embeddings import rotary_angles
 from unordinal.nets.sequence import CausalTransformer, PlainBlock, SequenceTransformer
 
 
-def test_the_bidirectional_transformer_sees_everything() -> None:
+def test_the_bidirectional_transformer_reads_all_positions() -> None:
     torch.manual_seed(0)
     net = SequenceTransformer(2, 3, width=8, num_blocks=1, num_heads=2, conv=3)
     net.out.weight.data.normal_()
@@ -19,14 +19,14 @@ def test_the_bidirectional_transformer_sees_everything() -> None:
     assert bool((gradient[0].abs().sum(-1) > 0).all())
 
 
-def test_the_last_of_a_block_are_those_of_the_whole_block() -> None:
-    """A causal block of the last positions only, against the block of them all."""
+def test_the_last_positions_equal_those_of_the_whole_block() -> None:
+    """A causal block computed for the last positions only, compared with all positions."""
     torch.manual_seed(0)
     block = PlainBlock(8, num_heads=2, conv=3, num_blocks=1, is_causal=True).double()
     h = torch.randn(2, 9, 8, dtype=torch.float64)
     cos, sin = (a.double() for a in rotary_angles(9, 4, h.device))
     with torch.no_grad():
-        torch.testing.assert_close(block.after(h, 4, cos, sin), block(h, cos, sin)[:, -4:])
+        torch.testing.assert_close(block.forward_last(h, 4, cos, sin), block(h, cos, sin)[:, -4:])
 
 
 @pytest.mark.parametrize(

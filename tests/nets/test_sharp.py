@@ -1,4 +1,4 @@
-"""Sharp features against their formula."""
+"""Sharp features, compared with their formula."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The Transformer against a plain reimplementation of its attention, and what its shape promises."""
+"""The Transformer: attention compared with a plain implementation, receptive fields, and refused settings."""
 
 import math
 
@@ -14,14 +14,14 @@ def net(**settings: int) -> TimeTransformer:
     made = TimeTransformer(
         5, **{"width": 16, "num_blocks": 2, "global_heads": 1, "local_heads": 1, "window": 3, **settings}
     )
-    for p in made.parameters():  # nothing zero, so that everything matters
+    for p in made.parameters():  # no weight is zero, so that every part has an influence
         torch.nn.init.normal_(p, std=0.3)
     return made.double()
 
 
 @pytest.mark.parametrize(("global_heads", "local_heads"), [(2, 0), (0, 2), (1, 1)])
 @torch.no_grad()
-def test_attention_is_the_sum_it_says(global_heads: int, local_heads: int) -> None:
+def test_attention_equals_its_formula(global_heads: int, local_heads: int) -> None:
     torch.manual_seed(0)
     length, width, window = 9, 8, 2
     layer = Attention(width, global_heads=global_heads, local_heads=local_heads, window=window).double()
@@ -40,7 +40,7 @@ def test_attention_is_the_sum_it_says(global_heads: int, local_heads: int) -> No
 
 
 @torch.no_grad()
-def test_convolution_is_the_sum_it_says() -> None:
+def test_convolution_equals_its_formula() -> None:
     torch.manual_seed(0)
     layer, h = DepthwiseConv(4, 5), torch.randn(2, 10, 4)
     padded = torch.nn.functional.pad(h, (0, 0, 2, 2))
@@ -48,14 +48,14 @@ def test_convolution_is_the_sum_it_says() -> None:
     torch.testing.assert_close(layer(h), expected)
 
 
-def test_window_mask_is_symmetric_and_as_wide_as_asked() -> None:
+def test_window_mask_is_symmetric_and_has_the_given_reach() -> None:
     mask = window_mask(10, 3, torch.device("cpu"))
     assert mask.sum(1).tolist() == [4, 5, 6, 7, 7, 7, 7, 6, 5, 4]
     assert torch.equal(mask, mask.T)
 
 
 @torch.no_grad()
-def test_local_heads_see_their_window_only() -> None:
+def test_local_heads_read_only_their_window() -> None:
     made = net(global_heads=0, local_heads=2, num_blocks=1)
     z = torch.zeros(1, 20, dtype=torch.long)
     changed = z.clone()
@@ -85,7 +85,7 @@ def test_examples_of_a_batch_do_not_mix() -> None:
     torch.testing.assert_close(made(z, time), alone)
 
 
-def test_a_fresh_network_predicts_uniformly() -> None:
+def test_a_new_network_predicts_uniformly() -> None:
     made = TimeTransformer(7, width=16, num_blocks=2, global_heads=2)
     assert made(torch.randint(7, (2, 9)), torch.tensor([0.1, 1.0])).abs().max() == 0
 

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import Cli, refused
 from torch import Tensor, nn
 
+from unordinal.api import fit
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig, paths_of, with_settings
+from unordinal.data import Data, data_from_array
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel, ExactModel, sample_shape
+from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, shape_wanted
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
@@ -230,3 +234,58 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 def test_a_step_with_50257_classes_takes_less_than_8_gigabytes(name: str) -> None:
     out = subprocess.run([sys.executable, "-c", MANY_CLASSES, name], check=True, capture_output=True, text=True).stdout
     assert float(out) < 8
+
+
+def example_data(shape: str) -> Data:
+    """Pairs of equal symbols, or blocks of equal pixels."""
+    rng = np.random.default_rng(0)
+    if shape == "sequences":
+        return data_from_array(rng.integers(0, 4, (1000, 4)).repeat(2, axis=1))
+    return data_from_array(rng.integers(0, 4, (200, 2, 4)).repeat(4, axis=1).repeat(4, axis=2))
+
+
+FAMILIES = [("multinomial", "sequences"), ("arm", "sequences"), ("argmax-ar", "sequences"), ("argmax-gumbel", "maps")]
+FAMILIES += [("discrete-flow", "sequences"), ("latent-af-af", "sequences"), ("vae", "maps")]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [case if case in FAMILIES else pytest.param(*case, marks=pytest.mark.slow) for case in EVERY],
+)
+def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_path: Path) -> None:
+    """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule and batches."""
+    data, num_steps, seed, lr = example_data(shape), 40, 3, 3e-3
+    optim: dict[str, Any] = {"optimizer": "adam", "ema": 0.0, "clip": None, "warmup": 0, "decay_to_zero": False}
+    train: dict[str, Any] = {"steps": num_steps, "batch_size": 16, "lr": lr, "seed": seed, "keep": "last"}
+    run = fit(name, data, out=tmp_path / "run", progress=False, accumulate=1, beta2=0.999, **train, **optim)
+    torch.manual_seed(seed)
+    model = configured(name, "tiny", shape).model.build(data.spec)
+    optimizer, batches = torch.optim.Adam(model.parameters(), lr=lr), torch.Generator().manual_seed(seed)
+    for step in range(num_steps):
+        x, _ = data.train.crops(16, batches)
+        model.hooks.progressed(step / num_steps)  # fit weighs the KL of latent flows by how far it is
+        loss = model.training_loss(x).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    x, _ = data.test.crops(50, torch.Generator().manual_seed(0))
+    scores = []
+    for trained in (run.model, model):
+        torch.manual_seed(1)  # bounds with the same draws
+        scores.append(float(torch.stack([trained.bits_per_dim(x).detach() for _ in range(4)]).mean()))
+    assert scores[0] == pytest.approx(scores[1], rel=0.03)
+
+
+def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:
+    torch.manual_seed(0)
+    config = with_settings(configured("multinomial"), {"times": "importance", "num_steps": 5})
+    model = config.model.build(SPECS["sequences"])
+    assert isinstance(model, Diffusion)
+    x = torch.randint(5, (64, 8))
+    flat = model.times.probabilities()
+    model.eval().training_loss(x)
+    assert not model.times.count.any()  # a score teaches nothing
+    for _ in range(6):
+        model.train().training_loss(x).mean().backward()
+    assert int(model.times.count.sum()) == 6 * 64
+    assert not torch.allclose(model.times.probabilities(), flat)

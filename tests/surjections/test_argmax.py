@@ -1,4 +1,4 @@
-"""Where the Gumbels of an argmax surjection begin, and what they need."""
+"""The initial locations of GumbelArgmax, and the context that it needs."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ H = 2
 
 
 def context_of(x: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Something that depends on x."""
+    """A context that depends on x."""
     return torch.stack([torch.sin(x.to(dtype)), torch.cos(2 * x.to(dtype))], dim=-1)
 
 
@@ -29,6 +29,6 @@ def test_gumbel_starts_at_the_frequencies_of_its_first_batch() -> None:
     torch.testing.assert_close(torch.softmax(surjection.offset, 0), torch.tensor([6.0, 2.0, 1.0]) / 9)
 
 
-def test_locations_that_are_read_off_a_context_need_one() -> None:
-    with pytest.raises(ValueError, match="read off a context, and none was given"):
+def test_locations_computed_from_a_context_need_one() -> None:
+    with pytest.raises(ValueError, match="phi of GumbelArgmax needs a context"):
         GumbelArgmax(3, nn.Linear(H, 3)).lift(torch.zeros(1, 1).long())

@@ -1,4 +1,4 @@
-"""Digits against integers, and the codes of products that mean no class."""
+"""Digits of integers, and codes of products that represent no class."""
 
 import itertools
 from collections.abc import Callable
@@ -35,9 +35,9 @@ def test_digits() -> None:
     assert to_digits(torch.tensor(11), 3, 3).tolist() == [1, 0, 2]
 
 
-def test_codes_that_mean_no_class() -> None:
+def test_codes_that_represent_no_class() -> None:
     product = CartesianProduct(5, 3, lambda m: SoftplusArgmax(m, noise(m)))
-    code = torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]])  # digits 2, 2: eight of five
+    code = torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]])  # digits 2, 2: class 8 of 5 classes
     assert product.has_invalid
     assert int(product.quantize(code.unsqueeze(0))) == 8
     inner = CartesianProduct(4, 2, lambda m: OneHotRounding(m, noise(m)))

@@ -1,4 +1,4 @@
-"""Rounding: uniform noise, and the codes that mean no class."""
+"""Dequantisation: uniform noise, and codes that represent no class."""
 
 import torch
 from contracts import chi_square_p_value
@@ -7,7 +7,7 @@ from torch import nn
 from unordinal.surjections.rounding import OneHotRounding, OrdinalRounding
 
 
-def test_codes_that_mean_no_class() -> None:
+def test_codes_that_represent_no_class() -> None:
     rounding = OneHotRounding(3)
     v = torch.tensor([[1.5, 0.2, 0.2], [1.5, 1.5, 0.2], [0.1, 0.1, 0.1], [2.5, 0.1, 0.1], [1.5, -0.5, 0.1]])
     assert rounding.quantize(v).tolist() == [0, 3, 3, 3, 3]

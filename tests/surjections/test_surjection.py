@@ -1,4 +1,4 @@
-"""Every surjection: support, ties, log q as a density over its region, draws against log q."""
+"""Every surjection: its support, ties, log q as a normalised density, and draws compared with log q."""
 
 import math
 from collections.abc import Callable
@@ -48,14 +48,14 @@ SURJECTIONS: dict[str, Callable[[int], Surjection]] = {
 
 
 def context_of(x: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Something that depends on x."""
+    """A context that depends on x."""
     return torch.stack([torch.sin(x.to(dtype)), torch.cos(2 * x.to(dtype))], dim=-1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("num_classes", [2, 3, 27])
 @pytest.mark.parametrize("name", SURJECTIONS)
-def test_no_draw_leaves_its_region(name: str, num_classes: int, dtype: torch.dtype) -> None:
+def test_every_draw_quantises_to_x(name: str, num_classes: int, dtype: torch.dtype) -> None:
     surjection = SURJECTIONS[name](num_classes).to(dtype)
     torch.manual_seed(0)
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test_no_draw_leaves_its_region(name: str, num_classes: int, dtype: torch.dty
 
 
 class Wide(StandardLogistic):
-    """Uniform noise whose logit is stretched: almost all of it at the ends."""
+    """Standard logistic noise multiplied by a large factor."""
 
     def __init__(self, num_channels: int, spread: float):
         super().__init__((num_channels,))
@@ -81,7 +81,7 @@ class Wide(StandardLogistic):
 @pytest.mark.parametrize("spread", [30.0, 1000.0])
 @pytest.mark.parametrize("name", SURJECTIONS)
 def test_ties_and_underflows_go_to_x(name: str, spread: float) -> None:
-    """Noise so far out that float32 rounds every gap away."""
+    """With noise this large, float32 rounds the differences between elements to zero."""
     surjection = SURJECTIONS[name](5).float()
     for part in surjection.inner() if isinstance(surjection, CartesianProduct) else [surjection]:
         if isinstance(part.noise, ConditionalNormal):
@@ -103,7 +103,7 @@ def grid(low: float, high: float, num: int, channels: int) -> tuple[Tensor, floa
 
 
 class Recording(Density):
-    """Noise given from outside, so that log q can be asked for at any v."""
+    """A density whose draws are set from outside, so that log q can be computed at any v."""
 
     def __init__(self, inner: Density):
         super().__init__()
@@ -127,7 +127,7 @@ class Recording(Density):
 @pytest.mark.parametrize("num_classes", [2, 3])
 @pytest.mark.parametrize("name", ["softplus", "gumbel-threshold", "binary", "round-variational", "ordinal-variational"])
 def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) -> None:
-    """Noise on a grid is pushed through the map: sum of q(v) |dv| over the images, |dv| by autodiff."""
+    """The sum of q(v) |dv| over the images of a grid of noise, with |dv| by autodiff."""
     surjection = SURJECTIONS[name](num_classes).double()
     recorder = Recording(surjection.noise)  # type: ignore[arg-type]
     surjection.noise = recorder
@@ -137,7 +137,7 @@ def test_log_q_integrates_to_one_over_its_region(name: str, num_classes: int) ->
 
 
 def pushed_grid(surjection: Surjection, recorder: Recording, label: int, num: int) -> tuple[Tensor, Tensor]:
-    """Images (N, C) of a grid of noise, and exp(log q) of each times the volume it stands for, by autodiff."""
+    """Images (N, C) of a grid of noise, and q(v) of each times the volume of its cell, by autodiff."""
     channels = surjection.num_channels
     u, cell = grid(-9, 9, num, channels)
     x = torch.full((len(u), 1), label)
@@ -150,7 +150,7 @@ def pushed_grid(surjection: Surjection, recorder: Recording, label: int, num: in
 
 @pytest.mark.parametrize("name", SURJECTIONS)
 def test_draws_follow_log_q(name: str) -> None:
-    """The histogram of one coordinate against the integral of exp(log q), by importance: E_q[w f] with w = r/q.
+    """Draws are compared with log q by importance sampling.
 
     For any bounded region A of v, E_q[1_A(v) r(v) / q(v)] is the r-mass of A, known for a simple r.
     """
@@ -175,7 +175,7 @@ def test_draws_follow_log_q(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["softplus", "ordinal-variational", "binary"])
 def test_histogram_against_density(name: str) -> None:
-    """Two classes: the marginal of v's first number, chi-square against the quadrature of exp(log q) over v."""
+    """The histogram of the first channel of v, compared by chi-square with the quadrature of q(v | x)."""
     surjection = SURJECTIONS[name](2).double()
     torch.manual_seed(2)
     x = torch.ones(40_000, 1, dtype=torch.long)
@@ -198,7 +198,7 @@ def test_histogram_against_density(name: str) -> None:
         (lambda: OneHotRounding(1), "at least 2 classes, got 1"),
         (
             lambda: SoftplusArgmax(3, noise(2)).double().lift(torch.zeros(4, 5).long(), context_of(torch.zeros(4, 5))),
-            r"SoftplusArgmax of 3 classes needs noise of shape \(4, 5, 3\), but its noise gives \(4, 5, 2\)",
+            r"SoftplusArgmax of 3 classes needs noise of shape \(4, 5, 3\), but its noise has shape \(4, 5, 2\)",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Thresholds against torch's Gumbels, the paper's table, autodiff and quadrature."""
+"""Thresholding, compared with the Gumbels of torch, the table of the paper, autodiff and quadrature."""
 
 import math
 
@@ -20,7 +20,7 @@ def grid(low: float, high: float, num: int, channels: int) -> tuple[Tensor, floa
 
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_the_gumbel_closed_form_integrates_to_one(num_classes: int) -> None:
-    """Directly over v: the density of Gumbels given their argmax, by quadrature over its whole region."""
+    """The density of Gumbels given their argmax, by quadrature over v."""
     phi = torch.tensor([0.4, -0.6, 0.1], dtype=torch.float64)[:num_classes]
     v, cell = grid(-4, 14, 1600 if num_classes == 2 else 240, num_classes)
     for label in range(num_classes):
@@ -34,14 +34,14 @@ def test_gumbel_with_uniform_noise_is_gumbel_threshold_with_a_uniform_flow() -> 
     torch.manual_seed(0)
     phi = torch.randn(50, 4, 6, dtype=torch.float64)
     x = torch.randint(6, (50, 4))
-    uniform = StandardLogistic((4, 6)).double()  # of the logit of u
+    uniform = StandardLogistic((4, 6)).double()  # the logit of a uniform u
     s, log_q = uniform.sample(50)
     v, log_det = gumbel_threshold(s, x, phi)
     torch.testing.assert_close(log_q - log_det, gumbel_log_prob(v, x, phi), rtol=1e-9, atol=1e-9)
     assert torch.equal(v.argmax(-1), x)
 
 
-def test_gumbels_are_those_of_torch_and_of_the_papers_table() -> None:
+def test_gumbels_equal_those_of_torch_and_of_the_papers_table() -> None:
     torch.manual_seed(0)
     phi = torch.randn(40, 1, 5, dtype=torch.float64)
     x = torch.randint(5, (40, 1))
@@ -53,7 +53,7 @@ def test_gumbels_are_those_of_torch_and_of_the_papers_table() -> None:
     truncated = phi - torch.log(torch.exp(phi - largest.unsqueeze(-1)) - torch.log(u))  # tab:gumbel
     others = torch.ones_like(v, dtype=torch.bool).scatter(-1, x.unsqueeze(-1), False)
     torch.testing.assert_close(v[others], truncated[others], rtol=1e-9, atol=1e-9)
-    # log q from torch's Gumbel: the maximum, and each other one given that it is below
+    # log q from the Gumbels of torch: that of the maximum, and of each other element given that it is below
     gumbel = distributions.Gumbel(phi, torch.ones_like(phi))
     top = distributions.Gumbel(torch.logsumexp(phi, -1), torch.ones(40, 1, dtype=torch.float64))
     below = gumbel.log_prob(v) - gumbel.cdf(largest.unsqueeze(-1)).log()
@@ -74,7 +74,7 @@ def test_gumbel_argmax_has_the_frequencies_of_softmax() -> None:
         assert chi_square_p_value(counts, torch.full((20,), 0.05, dtype=torch.float64)) > 1e-4
 
 
-def test_thresholds_have_the_jacobian_they_say() -> None:
+def test_log_determinants_equal_those_by_autodiff() -> None:
     torch.manual_seed(0)
     x = torch.tensor([[1]])
     phi = torch.randn(1, 1, 4, dtype=torch.float64)
@@ -90,4 +90,4 @@ def test_log_softplus_everywhere() -> None:
     torch.testing.assert_close(log_softplus(a), expected, rtol=1e-9, atol=1e-9)
     single = log_softplus(torch.tensor([-200.0, -90.0, -16.0, 90.0], requires_grad=True))
     torch.testing.assert_close(single, torch.tensor([-200.0, -90.0, -16.0, math.log(90.0)]))
-    single.sum().backward()  # nothing in it is infinite
+    single.sum().backward()  # no step of it is infinite

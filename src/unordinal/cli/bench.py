@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.config import Size
 from unordinal.console import print_json, progress, say
 from unordinal.names import unknown
@@ -14,9 +15,15 @@ from unordinal.names import unknown
 if TYPE_CHECKING:
     from unordinal.evaluate.timing import Timing
 
-EXAMPLE = """Measure how long one sample takes, every preset in one interleaved run, with fresh weights.
-
-Example: unordinal bench sampling --presets text8/arm text8/argmax-ar --size small --lengths 256 --repeats 10 --json"""
+COMMAND = Command(
+    "unordinal bench",
+    "Measure how long one sample takes, with fresh weights. The presets take turns, so that noise on the machine hits "
+    "all of them alike.",
+    (
+        "unordinal bench sampling --size small",
+        "unordinal bench sampling --presets text8/arm text8/argmax-ar --lengths 256 --repeats 10 --json",
+    ),
+)
 
 PRESETS = (
     "text8/arm",
@@ -51,9 +58,7 @@ class BenchArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        BenchArgs, args=argv, prog="unordinal bench", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(BenchArgs, argv, COMMAND)
     from unordinal.evaluate.timing import time_sampling
 
     if args.what != "sampling":

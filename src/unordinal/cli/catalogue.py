@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
 from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
+
+
+PRESETS = Command(
+    "unordinal presets",
+    "List the models, and the experiments of the paper.",
+    ("unordinal presets", "unordinal presets --json"),
+)
 
 
 @dataclass(frozen=True)
@@ -24,14 +32,7 @@ class PresetsArgs:
 
 
 def presets_main(argv: list[str]) -> int:
-    description = "List the models, and the experiments of the paper.\n\nExample: unordinal presets --json"
-    args = tyro.cli(
-        PresetsArgs,
-        args=argv,
-        prog="unordinal presets",
-        description=description,
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    args = parse(PresetsArgs, argv, PRESETS)
     from unordinal.recipes import RECIPES, SIZES, configured, experiments
 
     models = {name: {"description": r.description, "takes": list(r.takes)} for name, r in RECIPES.items()}
@@ -98,6 +99,17 @@ EXPERIMENT_SHAPES: dict[str, tuple[int, tuple[int, ...]]] = {
 }
 
 
+DATA = Command(
+    "unordinal data",
+    "List the data sets, or prepare and describe one.",
+    (
+        "unordinal data",
+        "unordinal data book.txt",
+        "unordinal data streets --grid streets.png --baselines",
+    ),
+)
+
+
 @dataclass(frozen=True)
 class DataArgs:
     name: tyro.conf.Positional[str | None] = None
@@ -128,13 +140,7 @@ DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "en
 
 
 def data_main(argv: list[str]) -> int:
-    description = (
-        "List the data sets, or prepare and describe one.\n\nExample: unordinal data text:book.txt --alphabet chars\n"
-        "Example: unordinal data streets --grid streets.png --baselines"
-    )
-    args = tyro.cli(
-        DataArgs, args=argv, prog="unordinal data", description=description, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(DataArgs, argv, DATA)
     from unordinal.data import DATASETS, check_shape, load_data
 
     if args.name is None:

@@ -7,13 +7,18 @@ from typing import Annotated, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.console import print_json, progress
 from unordinal.names import counted
 
-EXAMPLE = """Compare two runs on the same examples: the difference of their bits, with the error of the difference.
-
-Example: unordinal compare runs/arm runs/multinomial
-Example: unordinal compare runs/small runs/large --data text:other.txt --repeats 16 --json"""
+COMMAND = Command(
+    "unordinal compare",
+    "Compare two runs on the same examples: the difference of their bits, with the standard error of the difference.",
+    (
+        "unordinal compare runs/arm runs/multinomial",
+        "unordinal compare runs/small runs/large --data other.txt --repeats 16 --json",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,7 @@ class CompareArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        CompareArgs, args=argv, prog="unordinal compare", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(CompareArgs, argv, COMMAND)
     from unordinal.api import check_alike, data_of, load
     from unordinal.evaluate.compare import compare
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.console import print_json, progress, say
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ MODELS = {"arm": 2 / 3, "multinomial": 1 / 3}  # and each one's share of the min
 NAMES = {"arm": "autoregressive Transformer", "multinomial": "multinomial diffusion"}
 NUM_SAMPLES, SCORE_REPEATS = 3, 4
 
-EXAMPLE = """Train, score and sample two small models on the docstrings of Python's standard library.
-
-Example: unordinal demo --minutes 3
-
-An autoregressive Transformer gets two thirds of the minutes, a multinomial diffusion the rest. Prints bits per
-character beside count models and xz, samples of both, and one sample's way out of the noise; leaves the runs and a
-report.html under runs/."""
+COMMAND = Command(
+    "unordinal demo",
+    "Train, score and sample two small models on the docstrings of Python's standard library.\n\n"
+    "An autoregressive Transformer gets two thirds of the minutes, a multinomial diffusion the rest. The demo prints "
+    "bits per character beside count models and xz, samples of both models, and how one sample emerges from noise. It "
+    "leaves the runs and a report.html under runs/.",
+    ("unordinal demo --minutes 3",),
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,7 @@ class Shown:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        DemoArgs, args=argv, prog="unordinal demo", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(DemoArgs, argv, COMMAND)
     from unordinal.cli.train import free_name
     from unordinal.config import DataConfig
     from unordinal.data import load_data

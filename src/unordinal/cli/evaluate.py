@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 
-EXAMPLE = """Score a run: bits per dimension of a split, with its standard error.
-
-Example: unordinal evaluate runs/text8-multinomial-tiny --split test --repeats 4 --json
-Example: unordinal evaluate runs/text8-argmax-ar-tiny --bound iwbo --k 1000 --num-examples 16
-Example: unordinal evaluate runs/cityscapes-vae-tiny --data maps:others.npz --split test"""
+COMMAND = Command(
+    "unordinal evaluate",
+    "Score a run: bits per dimension of a split, with its standard error.",
+    (
+        "unordinal evaluate runs/book",
+        "unordinal evaluate runs/book --data other.txt --per-example bits.csv",
+        "unordinal evaluate runs/diffusion --repeats 4 --json",
+        "unordinal evaluate runs/flow --bound iwbo --k 1000 --num-examples 16",
+    ),
+    first=("split", "data", "bound", "k", "repeats", "num_examples", "per_example", "plot", "seed", "json"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class EvaluateArgs:
     batch_size: int = 32
     """Examples per network call."""
     per_example: Path | None = None
-    """Write each example's bits per dimension, their error and the text to this CSV file."""
+    """Write each example's bits per dimension, their error, and the text or the file name to this CSV file."""
     plot: Path | None = None
     """Write a picture to this PNG file: exact probabilities beside the model's, or how the examples' bits spread."""
     invalid_samples: int = 64
@@ -64,9 +71,7 @@ class EvaluateArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        EvaluateArgs, args=argv, prog="unordinal evaluate", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(EvaluateArgs, argv, COMMAND)
     from unordinal.api import data_of, load
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
@@ -128,7 +133,7 @@ def check_arguments(args: EvaluateArgs) -> None:
 
 
 def write_examples(path: Path, run: "Run", data: "Data", result: "Score") -> None:
-    """Each example's bits, their error where it has one, and the example itself where it is text."""
+    """Each example's bits, their error where it has one, and the text or the name of the example's file."""
     import csv
     import io
 
@@ -138,10 +143,14 @@ def write_examples(path: Path, run: "Run", data: "Data", result: "Score") -> Non
     errors = result.per_example_error or [None] * result.num_examples
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    shows = run.vocabulary is not None and result.split != "exact"
-    writer.writerow(["example", "bits_per_dim", "standard_error", *(["text"] if shows else [])])
+    split = None if result.split == "exact" else data.split(result.split)
+    shows_text, shows_file = split is not None and run.vocabulary is not None, split is not None and bool(split.names)
+    last = ["text"] if shows_text else ["file"] if shows_file else []
+    writer.writerow(["example", "bits_per_dim", "standard_error", *last])
     for index, (bits, error) in enumerate(zip(result.per_example, errors, strict=True)):
-        shown = [run.spec.show(data.split(result.split)[index])] if shows else []
+        shown = []
+        if split is not None and last:
+            shown = [run.spec.show(split[index]) if shows_text else split.names[index]]
         writer.writerow([index, f"{bits:.6f}", "" if error is None else f"{error:.6f}", *shown])
     with replacing(path) as file:
         file.write(text.getvalue().encode())

@@ -7,11 +7,14 @@ from typing import Annotated
 import tyro
 
 from unordinal.cli.common import MachineArgs
+from unordinal.cli.flags import Command, parse
 from unordinal.console import progress, say
 
-EXAMPLE = """Go on with a run under its own settings; only its budget and its learning rate may change.
-
-Example: unordinal train --out runs/book --resume --minutes 20"""
+COMMAND = Command(
+    "unordinal train",
+    "Resume a run under its own settings; only its budget and its learning rate may change.",
+    ("unordinal train --out runs/book --resume --minutes 20",),
+)
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,7 @@ class ResumeArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        ResumeArgs, args=argv, prog="unordinal train", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(ResumeArgs, argv, COMMAND)
     from unordinal.cli.train import train_and_tell
     from unordinal.config import OWN
     from unordinal.data import load_data

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import tyro
 
+from unordinal.cli.flags import Command, parse
 from unordinal.console import print_json, say
+
+COMMAND = Command(
+    "unordinal runs",
+    "List runs, the newest first: model, data, size, best validation score, and when they were trained.",
+    ("unordinal runs", "unordinal runs experiments --json"),
+)
 
 
 @dataclass(frozen=True)
@@ -17,10 +24,7 @@ class RunsArgs:
 
 
 def main(argv: list[str]) -> int:
-    description = "List runs, the newest first: model, data, size, best validation, when.\n\nExample: unordinal runs"
-    args = tyro.cli(
-        RunsArgs, args=argv, prog="unordinal runs", description=description, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(RunsArgs, argv, COMMAND)
     from unordinal.train.run import list_runs
 
     if not args.folder.is_dir():

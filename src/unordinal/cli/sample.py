@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
+from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.writing import write_chain, write_samples
 from unordinal.console import print_json, progress, say
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 
 RECONSTRUCTED = 8  # maps at a time
 
-EXAMPLE = """Draw from a run.
-
-Example: unordinal sample runs/text8-multinomial-tiny --num 4 --steps 100 --chain chain.png
-Example: unordinal sample runs/text8-argmax-ar-tiny --num 4 --invalid resample
-Example: unordinal sample runs/text8-arm-tiny --prompt "the king of " --temperature 0.8
-Example: unordinal sample runs/cityscapes-multinomial-tiny --num 16 --steps 100 --grid samples.png --chain way.gif"""
+COMMAND = Command(
+    "unordinal sample",
+    "Draw samples from a run.",
+    (
+        "unordinal sample runs/book --num 4",
+        'unordinal sample runs/book --prompt "the king of " --temperature 0.8',
+        "unordinal sample runs/diffusion --steps 100 --chain chain.png",
+        "unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif",
+    ),
+    first=("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class SampleArgs:
     out: Path | None = None
     """Write the samples here instead of printing them: .npy or .json for classes, anything else for text."""
     chain: Path | None = None
-    """Diffusion: write the first sample's way from noise: .png for a picture (maps: .gif as well), .json, or one line
-    of text per step."""
+    """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
+    an animated map, .json, or one line of text per step."""
     grid: Path | None = None
     """Maps: write the samples (the first 64), beside as many of the test split where the data are at hand, to this PNG
     file."""
@@ -70,9 +76,7 @@ class SampleArgs:
 
 
 def main(argv: list[str]) -> int:
-    args = tyro.cli(
-        SampleArgs, args=argv, prog="unordinal sample", description=EXAMPLE, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    args = parse(SampleArgs, argv, COMMAND)
     from unordinal.api import load
     from unordinal.tasks.drawing import draw
 
@@ -207,7 +211,7 @@ def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
 def write_pictures(args: SampleArgs, run: "Run", drawn: "Samples", tests: "Tensor | None") -> None:
     """The pictures that were asked for."""
     if args.chain:
-        write_chain(args.chain, drawn.chain, run.spec)
+        write_chain(args.chain, drawn.chains, run.spec)
         say(f"Chain written to {args.chain}")
     if args.grid:
         groups = [("samples", drawn.x)]

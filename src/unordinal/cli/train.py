@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes
+from unordinal.cli.flags import Command, parse
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
 from unordinal.console import TrainingReporter, print_json, progress, say
 
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.model import CategoricalModel
 
-EXAMPLE = """Train a preset and leave a run folder.
+SUMMARY = """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume goes on.
 
-Example: unordinal train arm --data book.txt --minutes 5
-Example: unordinal train arm --data genes.fasta
-Example: unordinal train multinomial --data streets
-Example: unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
-
-Ctrl-C saves; the same command with --resume goes on. The network, optimiser and budget below have the defaults of
-PRESET and --size."""
+Options that are not given have the defaults of the model and its size. {name} at size {size} trains for {budget}."""
+EXAMPLES = (
+    "unordinal train arm --data book.txt --minutes 5",
+    "unordinal train arm --data genes.fasta",
+    "unordinal train multinomial --data folder_of_pngs/",
+    "unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3",
+)
+FIRST = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "seed", "json")
 
 ADVICE = "the same command with --resume goes on"
 
@@ -79,10 +81,10 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
 
     words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
     known = {**RECIPES, **experiments()}
-    wants_help = "-h" in argv or "--help" in argv
+    wants_help = bool({"-h", "--help", "--help-all"} & set(argv))
     first = next((word for word in words if word in known), words[0] if words else "")
     if wants_help and first not in known:
-        first = next(iter(experiments()))
+        first = "arm"
     elif not first or first.startswith("-"):
         raise ValueError("which model? unordinal train MODEL --data WHAT; `unordinal presets` lists the models")
     name, given = first, dict(itertools.pairwise(words))
@@ -115,14 +117,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         machine=MachineArgs(),
     )
     kind: Any = TrainArgs[type(base.model)]  # type: ignore[misc]
-    args: TrainArgs[ModelSettings] = tyro.cli(
-        kind,
-        args=argv,
-        default=defaults,
-        prog="unordinal train",
-        description=f"{EXAMPLE}\n\nBudget of {name} at size {size}, unless told otherwise: {budget_text(base.train)}.",
-        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.AvoidSubcommands),
-    )
+    summary = SUMMARY.format(name=name, size=size, budget=budget_text(base.train))
+    command = Command("unordinal train", summary, EXAMPLES, FIRST)
+    args: TrainArgs[ModelSettings] = parse(kind, argv, command, defaults)
     budget = args.train
     if budget.epochs != base.train.epochs and budget.steps is None and budget.minutes is None:
         pass  # epochs were asked for

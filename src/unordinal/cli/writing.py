@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from unordinal.data.spec import DataSpec
 
+STAGES = 6  # of maps on their way out of the noise
+
 
 def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
     """Samples as classes or as text, by the file's ending."""
@@ -36,21 +38,18 @@ def smallest_type_of(largest: int) -> "type[np.unsignedinteger]":
     return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
 
 
-def write_chain(path: Path, chain: list[tuple[float, "Tensor"]], spec: "DataSpec") -> None:
-    """x_T, ..., x_0 of one sample, by the file's ending."""
-    import torch
-
+def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpec") -> None:
+    """Write x_T, ..., x_0 in the format of the file's ending; most formats show only the first sample in `chains`."""
     from unordinal.data.storage import replacing
-    from unordinal.evaluate.pictures import plot_grid, plot_map_chain
+    from unordinal.evaluate.pictures import plot_map_chain, plot_stages
     from unordinal.evaluate.report import chain_rows, plot_chain
 
-    kind = path.suffix.lower()
+    kind, chain = path.suffix.lower(), [(t, x[0]) for t, x in chains]
     with replacing(path) as file:
         if kind == ".gif":
             plot_map_chain(chain, spec, file, progress)
         elif kind == ".png" and spec.is_map:
-            rows = chain_rows(chain)
-            plot_grid([(f"t = {', '.join(str(t) for t, _ in rows)}", torch.stack([x for _, x in rows]))], spec, file)
+            plot_stages(chain_rows(chains, STAGES), spec, file)
         elif kind == ".png":
             plot_chain(chain, spec, file)
         elif kind == ".json":

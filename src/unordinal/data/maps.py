@@ -66,9 +66,16 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     if named is not None:
         config = replace(config, num_classes=len(named.categories))
     data = load_arrays(arrays, config, progress, source=None, where=str(folder))
-    if named is not None:
-        text = levels.text if levels else ""
-        data = replace(data, spec=replace(data.spec, categories=named.categories, levels=text))
+    names = [str(file.relative_to(folder)) for found in files.values() for file in found]
+    for split in (data.train, data.val, data.test):
+        split.names, names = names[: len(split)], names[len(split) :]
+    categories = named.categories if named else ()
+    values = levels.values if levels else range(data.spec.num_classes)
+    shown = [] if colours else png_palette(next(iter(files.values()))[0])[: max(values) + 1]
+    if len(set(shown)) == max(values) + 1:  # the palette of the PNGs gives each class a colour
+        names = [name for name, _ in categories] or [str(k) for k in values]
+        categories = tuple((name, shown[v]) for name, v in zip(names, values, strict=True))
+    data = replace(data, spec=replace(data.spec, categories=categories, levels=levels.text if levels else ""))
     return replace(data, notes=(*data.notes, *notes))
 
 
@@ -101,6 +108,15 @@ def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | N
 def pngs_in(folder: Path) -> list[Path]:
     """Return the PNG files in a folder, sorted by name."""
     return sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")
+
+
+def png_palette(file: Path) -> list[str]:
+    """Return the colours of the palette of a PNG as #rrggbb; an empty list if it has no palette."""
+    from PIL import Image
+
+    with Image.open(file, formats=("PNG",)) as image:
+        values = image.getpalette("RGB") if image.mode == "P" else None
+    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in zip(*[iter(values or [])] * 3, strict=True)]
 
 
 def read_indices(file: IO[bytes], where: str) -> np.ndarray:

@@ -31,6 +31,7 @@ class Split(Dataset[Tensor]):
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
         self.symbols, self.length, self.flips = symbols, length, flips
+        self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
     def __len__(self) -> int:
         return len(self.symbols) if self.length is None else len(self.symbols) // self.length

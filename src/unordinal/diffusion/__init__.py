@@ -1,1 +1,1 @@
-"""Fixed noise processes on classes: schedules, the uniform process, how times are drawn. No weights here."""
+"""Noise processes over classes, their schedules, samplers, and how times are drawn. Nothing here has weights."""

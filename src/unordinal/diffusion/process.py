@@ -1,4 +1,4 @@
-"""The interface of a noise process: everything that a diffusion must know of its noise, and no more."""
+"""The interface of a noise process, which defines how a diffusion adds noise to classes and removes it."""
 
 from abc import ABC, abstractmethod
 
@@ -6,16 +6,27 @@ import torch
 from torch import Tensor
 
 Time = float
-"""A step 0..T of a process in discrete time, or a number in [0, 1] of one in continuous time; 0 is the data."""
+"""A step 0..T of a process in discrete time, or a number in [0, 1] of a process in continuous time; 0 is the data."""
 
 
 class NoiseProcess(ABC):
-    """How classes turn into noise, and what undoes it.
+    """The interface of a noise process: how classes are corrupted by noise, and how a network's predictions undo it.
 
-    Letters as in the paper: x = x_0 the data (B, *D), z = x_t the noisy classes, which are numbers below
-    `num_input_classes` (K, or K + 1 with a mask). Times t (B,) are integers 1..T where `num_steps` is T, and real
-    numbers in (0, 1] where it is None; s < t throughout. What the network's output (B, *D, K) means is the process's
-    matter: `predicted` turns it into the logits of x_0 that `loss`, `step` and `posterior` take.
+    The letters are those of the paper: x = x_0 is the data, of shape (B, *D), and z = x_t are the noisy classes. Times
+    t have shape (B,); they are integers 1..T in discrete time and real numbers in (0, 1] in continuous time. s is a
+    time before t. A process decides what the output of the network (B, *D, K) means: `predicted` converts it to the
+    logits of x_0 that `loss` and `step` expect.
+
+    Attributes:
+        num_classes: the number of classes K of the data.
+        num_input_classes: the number of classes that z can have, such as K + 1 with a mask.
+        num_steps: the number of steps T in discrete time; None in continuous time.
+
+    >>> from unordinal.diffusion.schedules import cosine_schedule
+    >>> from unordinal.diffusion.uniform import UniformNoise
+    >>> noise: NoiseProcess = UniformNoise(27, cosine_schedule(100))
+    >>> noise.spaced_times(4)
+    [100, 75, 50, 25, 0]
     """
 
     num_classes: int
@@ -24,21 +35,29 @@ class NoiseProcess(ABC):
 
     @property
     def num_terms(self) -> int:
-        """The bound is `num_terms` times the mean of `loss` over times, plus the prior term."""
+        """The number of terms of the bound: its negative is `num_terms` times the mean `loss`, plus `prior_term`."""
         return 1 if self.num_steps is None else self.num_steps
 
     def time_at(self, position: Tensor) -> Tensor:
-        """Times at positions (B,) in [0, 1), such that uniform positions give uniform times."""
+        """Return the times at positions (B,) in [0, 1); uniform positions give uniform times."""
         if self.num_steps is None:
             return 1 - position  # in (0, 1]
         return (position * self.num_steps).floor().long().clamp(max=self.num_steps - 1) + 1
 
     def network_time(self, t: Tensor) -> Tensor:
-        """What a network is told of times t: (B,) float32 in (0, 1]."""
+        """Return the times t as the network reads them: (B,) float32 in (0, 1]."""
         return t.to(torch.float32) if self.num_steps is None else t.to(torch.float32) / self.num_steps
 
     def spaced_times(self, steps: int | None, start: float = 1.0) -> list[Time]:
-        """`steps` + 1 times from `start`, a part of the whole chain, down to 0, evenly spaced; None takes them all."""
+        """Return the times that a sampler visits, evenly spaced.
+
+        Args:
+            steps: the number of steps. None takes every step of a process in discrete time.
+            start: the fraction of the whole chain at which to start.
+
+        Returns:
+            `steps` + 1 times, from the first one down to 0.
+        """
         if self.num_steps is None:
             if steps is None or steps < 1:
                 raise ValueError(f"time is continuous: give `steps` of at least 1, got {steps}")
@@ -53,46 +72,82 @@ class NoiseProcess(ABC):
     def draw_prior(
         self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Draw from p(x_T), with which the reverse chain begins."""
+        """Draw from the prior p(x_T), with which the reverse chain begins.
+
+        Args:
+            shape: the shape (B, *D) of the result.
+            device: the device of the result.
+            generator: the random number generator; default: torch's global one.
+        """
 
     @abstractmethod
     def log_prior(self, z: Tensor) -> Tensor:
-        """log p(x_T = z): (B, *D) -> (B,) nats."""
+        """Return log p(x_T = z) in nats: (B, *D) -> (B,)."""
 
     @abstractmethod
     def prior_term(self, x: Tensor) -> Tensor:
-        """KL(q(x_T | x_0) || p(x_T)): (B, *D) -> (B,) nats."""
+        """Return KL(q(x_T | x_0) || p(x_T)) in nats: (B, *D) -> (B,)."""
 
     @abstractmethod
     def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw x_t ~ q(x_t | x_0): (B, *D) classes and (B,) times -> (B, *D)."""
+        """Draw noisy classes x_t ~ q(x_t | x_0).
+
+        Args:
+            x: the data x_0, of shape (B, *D).
+            t: times, of shape (B,).
+            generator: the random number generator; default: torch's global one.
+
+        Returns:
+            x_t, of shape (B, *D).
+        """
 
     @abstractmethod
     def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        """Logits of x_0 as `loss`, `step` and `posterior` take them, from the network's output: (B, *D, K)."""
+        """Convert the output of the network, which read x_t = z at times t, to the logits of x_0, both (B, *D, K)."""
 
     @abstractmethod
     def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        """The bound's term at times t: (B,) nats, with x_t = z drawn by `corrupt`."""
+        """Return the terms of the negative ELBO at times t.
+
+        Args:
+            logits: the logits of x_0, from `predicted`, of shape (B, *D, K).
+            x: the data x_0, of shape (B, *D).
+            z: the noisy classes x_t, drawn by `corrupt`, of shape (B, *D).
+            t: times, of shape (B,).
+
+        Returns:
+            The terms in nats, of shape (B,).
+        """
 
     @abstractmethod
     def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D)."""
+        """Draw x_s ~ p(x_s | x_t = z) for any s < t.
+
+        Args:
+            logits: the logits of x_0, from `predicted`, of shape (B, *D, K).
+            z: the noisy classes x_t, of shape (B, *D).
+            t: the time of z.
+            s: the time of the result, before t.
+            generator: the random number generator; default: torch's global one.
+
+        Returns:
+            x_s, of shape (B, *D).
+        """
 
     @abstractmethod
     def marginal(self, x: Tensor, t: Tensor) -> Tensor:
-        """q(x_t | x_0) as probabilities: (B, *D) -> (B, *D, num_input_classes) float64. For tests and tools."""
+        """Return the probabilities q(x_t | x_0), for tests and tools: (B, *D) -> (B, *D, num_input_classes) float64."""
 
     @abstractmethod
     def posterior(self, r: Tensor, z: Tensor, t: Tensor, s: Tensor) -> Tensor:
-        """p(x_s | x_t = z) for x_0 ~ r: (B, *D, K) -> (B, *D, num_input_classes). For tests and tools.
+        """Return the probabilities p(x_s | x_t = z), for tests and tools: (B, *D, K) -> (B, *D, num_input_classes).
 
-        A one-hot r gives q(x_s | x_t, x_0).
+        r (B, *D, K) are predicted probabilities of x_0; a one-hot r gives q(x_s | x_t, x_0).
         """
 
     @property
     def has_paths(self) -> bool:
-        """Whether `forward_step` and `log_reverse` give the importance weight of a whole path."""
+        """Whether the process has `forward_step` and `log_reverse`, which the importance-weighted bound needs."""
         return False
 
     def forward_step(
@@ -102,9 +157,9 @@ class NoiseProcess(ABC):
         *,
         generator: torch.Generator | None = None,  # noqa: ARG002
     ) -> tuple[Tensor, Tensor]:
-        """Draw x_t ~ q(x_t | x_{t-1} = x): x_t (B, *D) and its log-probability (B,)."""
+        """Draw x_t ~ q(x_t | x_{t-1} = x); return x_t (B, *D) and its log-probability (B,)."""
         raise ValueError(f"{type(self).__name__} has no importance weights")
 
     def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:  # noqa: ARG002
-        """log p(x_s | x_t = z): (B,) nats."""
+        """Return log p(x_s | x_t = z) in nats, of shape (B,)."""
         raise ValueError(f"{type(self).__name__} has no importance weights")

@@ -1,4 +1,4 @@
-"""Samplers: the order and the size of the reverse steps that lead from noise to data."""
+"""Samplers, which decide the reverse steps from noise to data."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,23 +12,25 @@ from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.progress import current_watcher
 
 Predict = Callable[[Tensor, Tensor], Tensor]
-"""Logits of x_0 from x_t (N, *D) and times t (N,): (N, *D, K)."""
+"""A function that predicts the logits of x_0, of shape (N, *D, K), from x_t (N, *D) and times t (N,)."""
 
 
 class Sampler(Protocol):
-    """Goes from x_t = z back to the data, and tells the current watcher of each network call and each x_t."""
+    """The interface of a sampler, which goes from noise to data and reports its progress to the current watcher."""
 
     def chain(
         self, predict: Predict, noise: NoiseProcess, z: Tensor, *, generator: torch.Generator | None = None
     ) -> Iterator[tuple[Time, Tensor]]:
-        """Yield (t, x_t) from z on, which is the first, down to t = 0."""
+        """Yield (t, x_t) for every time that is visited, from the first one, where x_t = z, down to t = 0."""
 
 
 @dataclass(frozen=True)
 class Ancestral:
-    """Draw each x_s ~ p(x_s | x_t) in turn, all positions at once, at evenly spaced times.
+    """Ancestral sampling: draw x_s ~ p(x_s | x_t) at evenly spaced times, all positions at once.
 
-    `steps` visits only that many times; None visits them all. `start` is the part of the whole chain to begin from.
+    Args:
+        steps: the number of steps; None for all steps of a process in discrete time.
+        start: the fraction of the whole chain at which to start.
     """
 
     steps: int | None = None
@@ -50,8 +52,8 @@ class Ancestral:
 
 
 def last(chain: Iterator[tuple[Time, Tensor]]) -> Tensor:
-    """The data at the end of a chain."""
+    """Run a chain to its end and return its last x_t, which is the data."""
     x = torch.empty(0)
-    for _, x in chain:  # noqa: B007 (the last one is wanted)
+    for _, x in chain:  # noqa: B007 (only the last one is needed)
         pass
     return x

@@ -1,8 +1,9 @@
-"""Multinomial diffusion's noise: with probability 1 - alpha a class is redrawn uniformly (section 4 of the paper).
+"""The noise of multinomial diffusion: with probability 1 - alpha a class is redrawn uniformly (section 4 of the paper).
 
-Letters as in the paper: x = x_0 the data, z = x_t the noisy classes, r the predicted probabilities of x_0, K classes.
-Times are steps 0..T as integers; s < t throughout. Everything is a closed form in a handful of (B, *D) tensors: the
-only (B, *D, K) tensors are the network's logits and one reduction over them.
+The letters are those of the paper: x = x_0 is the data, z = x_t are the noisy classes, r are the predicted
+probabilities of x_0, and K is the number of classes. Times are integer steps 0..T, and s is a time before t. The loss
+is a closed form of a few (B, *D) tensors; the only (B, *D, K) tensors are the logits of the network and those of one
+reduction over K.
 """
 
 import math
@@ -19,9 +20,9 @@ from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What the closed forms need to know of a pair of times s < t; each (B, 1, ..., 1)."""
+    """The quantities of a pair of times s < t that the closed forms need, each of shape (B, 1, ..., 1)."""
 
-    alpha_t: Tensor  # alpha-bar_t: the probability that x_t still is x_0 for want of a redraw
+    alpha_t: Tensor  # alpha-bar_t: the probability that a class was not redrawn until t
     noise_t: Tensor  # 1 - alpha-bar_t
     alpha_s: Tensor
     noise_s: Tensor
@@ -30,10 +31,14 @@ class Coefficients:
 
 
 class UniformNoise(NoiseProcess):
-    """q(x_t | x_s) = alpha_ts [x_t = x_s] + (1 - alpha_ts) / K, and what follows from it.
+    """The noise process of multinomial diffusion: q(x_t | x_s) = alpha_ts [x_t = x_s] + (1 - alpha_ts) / K.
 
-    `output` is what the network gives: "leave-one-out" is the paper's r, p(x_0 | x_t without the position itself);
-    "denoiser" is p(x_0 | x_t), which is brought to r by the one term in which the two differ.
+    Args:
+        num_classes: the number of classes K.
+        log_alpha: the schedule log alpha-bar_t for t = 0, ..., T, of shape (T + 1,), as from `cosine_schedule`.
+        output: what the network predicts for a position. "leave-one-out" is the paper's r: the probabilities of x_0
+            given x_t at all other positions. "denoiser" are the probabilities of x_0 given x_t at all positions, which
+            are converted to r by the one factor in which the two differ.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> noise = UniformNoise(num_classes=27, log_alpha=cosine_schedule(1000))
@@ -50,10 +55,10 @@ class UniformNoise(NoiseProcess):
         self.num_classes = self.num_input_classes = num_classes
         self.num_steps = len(log_alpha) - 1
         self.is_denoiser = output == "denoiser"
-        self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, where float64 exists
+        self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, as not every device has float64
 
     def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
-        """Look up the tables in float64, then cast to the dtype and device of `like` (B, *D)."""
+        """Compute the coefficients in float64, then cast them to the dtype and device of `like` (B, *D)."""
         log_t, log_s = self.log_alpha[t.cpu()], self.log_alpha[s.cpu()]  # (B,)
         dtype = like.dtype if like.is_floating_point() else torch.float32
 
@@ -79,7 +84,7 @@ class UniformNoise(NoiseProcess):
     def draw_prior(
         self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Every class as likely as any other."""
+        """Draw from the prior, which is uniform over the classes."""
         return torch.randint(self.num_classes, shape, generator=generator, device=device)
 
     def log_prior(self, z: Tensor) -> Tensor:
@@ -89,13 +94,13 @@ class UniformNoise(NoiseProcess):
         return torch.full((len(x),), self.prior_kl() * x[0].numel(), device=x.device)
 
     def prior_kl(self) -> float:
-        """KL(q(x_T | x_0) || uniform) of one position, in nats; the same whatever x_0 is."""
+        """Return KL(q(x_T | x_0) || uniform) of one position in nats, which does not depend on x_0."""
         alpha, k = math.exp(self.log_alpha[-1]), self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
         return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
 
     def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        """Logits of r; a denoiser's differ from them by a known term at the class z itself."""
+        """Return the logits of r; those of a denoiser differ from them by a known term at class z."""
         if not self.is_denoiser:
             return output
         log_alpha = self.log_alpha[t.cpu()]
@@ -104,15 +109,16 @@ class UniformNoise(NoiseProcess):
         return output.scatter_add(-1, z.unsqueeze(-1), -shift)
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
-        """q(x_t | x_0) as probabilities: (B, *D) -> (B, *D, K)."""
+        """Return the probabilities q(x_t | x_0): (B, *D) -> (B, *D, K)."""
         onehot = torch.nn.functional.one_hot(x, self.num_classes).to(dtype)
         c = self.coefficients(t, torch.zeros_like(t), onehot)
         return c.alpha_t * onehot + c.noise_t / self.num_classes
 
     def posterior(self, r: Tensor, z: Tensor, t: Tensor, s: Tensor) -> Tensor:
-        """q(x_s | x_t, x_0) with x_0 a probability vector r (eq:q_posterior), for any s < t: (B, *D, K).
+        """Return the probabilities of x_s given x_t = z and probabilities r of x_0 (eq:q_posterior), for any s < t.
 
-        One-hot r gives the true posterior, the network's r the model's. `loss` and `step` never build this tensor.
+        A one-hot r gives the true posterior q(x_s | x_t, x_0), and the r of the network gives p(x_s | x_t). `loss` and
+        `step` do not need this (B, *D, K) tensor.
         """
         c, k = self.coefficients(t, s, r), self.num_classes
         likelihood = c.alpha_ts * torch.nn.functional.one_hot(z, k).to(r.dtype) + c.noise_ts / k
@@ -121,18 +127,18 @@ class UniformNoise(NoiseProcess):
         return joint / (c.alpha_t * r_z + c.noise_t / k)
 
     def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        """L_t = KL(q(x_{t-1} | x_t, x_0) || p(x_{t-1} | x_t)), and -log p(x_0 | x_1) at t = 1: (B,) nats.
+        """Return L_t = KL(q(x_{t-1} | x_t, x_0) || p(x_{t-1} | x_t)), and -log p(x_0 | x_1) at t = 1: (B,) nats.
 
-        `logits` (B, *D, K) are those of r. Writing w_k for the true posterior and p_k for the model's, the KL is
-        sum_k w_k (exp(d_k) - 1 - d_k), d_k = log(p_k / w_k): each term is >= 0, so none cancels another and only
-        rounding is left (in float32 a perfect prediction may score a few 1e-7 below 0). w_k takes one value for k = x,
-        one for k = z and one for all others, and d_k of those others differ only by log1p(alpha_s r_k / m) with
-        m = noise_s / K, whose sum over k is the one reduction over K.
+        `logits` (B, *D, K) are those of r. Let w_k be the true posterior and p_k that of the model. Then the KL is
+        sum_k w_k (exp(d_k) - 1 - d_k) with d_k = log(p_k / w_k). Each term is >= 0, so terms do not cancel and only
+        rounding errors remain (in float32, a perfect prediction may give a few 1e-7 below 0). w_k has one value for
+        k = x, one for k = z and one for all other classes. Among those, d_k differs only by log1p(alpha_s r_k / m) with
+        m = noise_s / K, so that the sum of this term is the only reduction over K.
         """
         k = self.num_classes
         c = self.coefficients(t, t - 1, logits[..., 0])
-        first = c.noise_s == 0  # s = 0, where the posterior is a point at x and only the decoder term is left
-        m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 where unused: keeps gradients finite
+        first = c.noise_s == 0  # s = 0: the posterior is a point mass at x, and the loss is the decoder term
+        m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 / k where unused: finite gradients
         ratio = c.alpha_s / m
 
         log_r_x, log_r_z, sum_ell = ClassTerms.apply(logits, ratio, x, z)
@@ -165,8 +171,8 @@ class UniformNoise(NoiseProcess):
     def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
 
-        A position jumps with probability (1 - alpha_ts) / (K p(z)); one that jumps lands on a draw from r with
-        probability alpha_s and on a uniform class otherwise. Only positions that jump need a draw over K.
+        A position jumps with probability (1 - alpha_ts) / (K p(z)). A position that jumps takes a class drawn from r
+        with probability alpha_s, and a uniform class otherwise. Only positions that jump need a draw over K classes.
         """
         k, log_t, log_s = self.num_classes, float(self.log_alpha[int(t)]), self.log_alpha[int(s)]
         alpha_t = self.log_alpha[int(t)].exp()
@@ -186,7 +192,7 @@ class UniformNoise(NoiseProcess):
         return True
 
     def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward): x_t (B, *D) and its log-probability (B,)."""
+        """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward); return x_t and its log-probability (B,)."""
         noise = float(-torch.expm1(self.log_alpha[t] - self.log_alpha[t - 1]))
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         out = torch.where(uniform(x.shape, x.device, generator) < noise, redrawn, x)
@@ -195,7 +201,7 @@ class UniformNoise(NoiseProcess):
         return out, sum_except_batch(log_jump + (log_stay - log_jump) * same)
 
     def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:
-        """log p(x_s | x_t = z) with x_0 predicted by softmax(logits) (eq:p_parametrization): (B,) nats."""
+        """Return log p(x_s | x_t = z), where softmax(logits) predicts x_0 (eq:p_parametrization): (B,) nats."""
         log_r = torch.log_softmax(logits, dim=-1)
         r_s, r_z = (log_r.gather(-1, c.unsqueeze(-1)).squeeze(-1) for c in (x_s, z))
         batch = torch.ones(len(z), dtype=torch.long)
@@ -207,15 +213,16 @@ class UniformNoise(NoiseProcess):
 
 
 def excess(d: Tensor) -> Tensor:
-    """exp(d) - 1 - d, at least 0."""
+    """Return exp(d) - 1 - d, which is at least 0."""
     return torch.expm1(d) - d
 
 
 class ClassTerms(torch.autograd.Function):
     """log r_x, log r_z and sum_k log1p(ratio r_k) for r = softmax(logits): (B, *D, K) -> three (B, *D).
 
-    The only place where the loss touches all K classes, so its backward is written out: it keeps nothing of that size
-    but the logits, which the network's last layer holds anyway, and makes two tensors of it, one of them the result.
+    This is the only part of the loss that reads all K classes, and its backward pass is written by hand to save memory.
+    The only (B, *D, K) tensor that it keeps is the logits, which the last layer of the network holds anyway. The
+    backward pass makes two tensors of this size, one of which is the result.
     """
 
     @staticmethod

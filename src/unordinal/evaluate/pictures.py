@@ -81,7 +81,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     for index, (title, x) in enumerate(groups):
         left = (0.1 + index * (INCHES * columns + 0.25)) / across
         axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
-        axes.imshow(tile(to_colours(x, spec), columns), interpolation="nearest", aspect="equal")
+        axes.imshow(tile(to_colours(x, spec), columns, rows), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")
     figure.legend(
@@ -91,10 +91,37 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     return figure
 
 
-def tile(pictures: np.ndarray, columns: int, gap: int = 2) -> np.ndarray:
-    """Arrange images (N, H, W, 3) in rows of `columns` with white gaps between them, as one image."""
-    num, height, width, _ = pictures.shape
-    rows = math.ceil(num / columns)
+def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
+    """Write a PNG of denoising chains of maps: a column for each time t with the maps x_t (N, H, W), a row for each map."""
+    from matplotlib.figure import Figure
+
+    num, height, width = stages[0][1].shape
+    handles = legend_handles(spec, with_invalid=False)
+    across, gap = INCHES * len(stages), 0.06
+    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
+    legend = LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
+    row = (INCHES - gap) * height / width + gap
+    down = row * num + legend + TITLE
+    figure = Figure(figsize=(across, down))
+    for column, (t, x) in enumerate(stages):
+        for index, picture in enumerate(to_colours(x, spec)):
+            bottom = legend + row * (num - 1 - index)
+            box = (column * INCHES + gap / 2, bottom + gap / 2, INCHES - gap, row - gap)
+            axes = figure.add_axes((box[0] / across, box[1] / down, box[2] / across, box[3] / down))
+            axes.imshow(picture, interpolation="nearest", aspect="auto")
+            axes.axis("off")
+            if index == 0:
+                axes.set_title(f"t = {t}", fontsize=9)
+    figure.legend(
+        handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
+        frameon=False, handlelength=1.0, columnspacing=1.0,
+    )  # fmt: skip
+    figure.savefig(file, format="png", dpi=130)
+
+
+def tile(pictures: np.ndarray, columns: int, rows: int, gap: int = 2) -> np.ndarray:
+    """Arrange images (N, H, W, 3) in rows as one image, with white gaps between them and white for missing images."""
+    _, height, width, _ = pictures.shape
     out = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, 3), 255, np.uint8)
     for index, picture in enumerate(pictures):
         y, x = (index // columns) * (height + gap), (index % columns) * (width + gap)

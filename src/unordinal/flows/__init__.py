@@ -1,1 +1,1 @@
-"""Flows: bijections with their log-determinants, and densities made of them. Channels last everywhere."""
+"""Normalizing flows: bijections with their log-determinants, and densities built from them. Channels come last."""

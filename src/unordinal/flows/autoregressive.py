@@ -1,4 +1,4 @@
-"""Flows that are autoregressive over time and, inside a position, over channels."""
+"""Flows that are autoregressive over the positions of a sequence and over the channels of each position."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, cast
@@ -8,38 +8,57 @@ from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
 from unordinal.flows.density import Flow, StandardLogistic
-from unordinal.flows.elementwise import ElementwiseMap, LogisticMixture
+from unordinal.flows.elementwise import ElementwiseTransform, LogisticMixture
 from unordinal.flows.fixed_point import causal_fixed_point
 from unordinal.numerics import sum_except_batch
 from unordinal.progress import current_watcher
 
 
 class CausalNet(Protocol):
-    """A network whose features at a position depend on earlier positions only, in whole or step by step."""
+    """The interface of a network whose features at a position depend only on earlier positions.
+
+    It computes all positions at once when it is called, or one position after another with `step`.
+    """
 
     def __call__(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        """Features of every position: (B, L, C) -> (B, L, W)."""
+        """Return the features of every position, (B, L, C) -> (B, L, W)."""
 
     def init_state(self, batch: int) -> Any:
-        """The state before the first position."""
+        """Return the state before the first position."""
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
-        """Features (B, W) of the next position, given the one before it (B, C), None at the first; and the state."""
+        """Return the features (B, W) of the next position and the new state, given v (B, C) of the position before it.
+
+        `v_before` is None for the first position.
+        """
 
 
 Invert = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class TimeFlow(Bijection):
-    """At every position a bijection of its channels, set by all earlier positions.
+    """A flow over sequences that is autoregressive over positions.
 
-    `net` is a CausalNet whose features are the condition of `inner`. `forward` is one pass. `inverse` takes one step
-    per position, which costs O(L); a whole pass for each would cost O(L^2). With `is_parallel` it repeats whole passes
-    until nothing changes, and takes steps only where that does not happen soon. Inverse autoregressive flows are
-    trained in this direction and need it.
+    The channels of every position pass through a bijection whose condition is computed from all earlier positions.
+    `forward` is one pass over the sequence. `inverse` computes one position after another.
+
+    Args:
+        net: a causal network, such as `CausalLSTM` or `CausalTransformer`, from (B, L, C) to features (B, L, W).
+        inner: the bijection applied at every position; the features are its condition.
+        is_parallel: compute `inverse` by repeated passes over the whole sequence until they converge, and step by step
+            only where they do not converge soon. This is faster for a flow that is trained in this direction, such as
+            an inverse autoregressive flow.
+
+    >>> from unordinal.flows.elementwise import Affine, Elementwise
+    >>> from unordinal.nets.recurrent import CausalLSTM
+    >>> inner = Elementwise(Affine(), num_channels=3, net=nn.Linear(8, 3 * Affine.num_parameters))
+    >>> flow, v = TimeFlow(CausalLSTM(3, width=8), inner), torch.randn(2, 5, 3)
+    >>> z, log_det = flow(v)
+    >>> torch.allclose(flow.inverse(z)[0], v, atol=1e-4)
+    True
     """
 
-    MOST_PASSES = 24  # after which steps are taken: positions depend on each other too much
+    MOST_PASSES = 24  # if this many do not converge, positions depend strongly on each other, and steps are faster
 
     def __init__(self, net: nn.Module, inner: Bijection, *, is_parallel: bool = False):
         super().__init__()
@@ -50,14 +69,22 @@ class TimeFlow(Bijection):
         return out
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        can_repeat = not self.training or z.device.type in (
-            "cpu",
-            "cuda",
-        )  # where passes can share dropout
-        return self.by_passes(z, cond) if self.is_parallel and can_repeat else self.by_steps(z, cond)
+        # In training, all passes must use the same dropout, which these devices allow.
+        can_repeat = not self.training or z.device.type in ("cpu", "cuda")
+        return self.inverse_by_passes(z, cond) if self.is_parallel and can_repeat else self.inverse_by_steps(z, cond)
 
-    def by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
-        """Position by position, each through `inner`'s inverse or through a function of it and its features."""
+    def inverse_by_steps(self, z: Tensor, cond: Tensor | None, invert: Invert | None = None) -> tuple[Tensor, Tensor]:
+        """Compute the inverse one position after another.
+
+        Args:
+            z: noise, of shape (B, L, C).
+            cond: condition, of shape (B, L, H).
+            invert: a function of one position of z (B, 1, C) and its features (B, 1, W) that returns v (B, 1, C) and
+                a number per example to add up, (B,). Default: the inverse of `inner`.
+
+        Returns:
+            v, of shape (B, L, C), and the sum over positions of the second value of `invert`, of shape (B,).
+        """
         net, invert, watcher = cast(Any, self.net), invert or self.inner.inverse, current_watcher()
         state, before = net.init_state(len(z)), None
         positions, total = [], z.new_zeros(len(z))
@@ -70,7 +97,8 @@ class TimeFlow(Bijection):
             watcher.advance(len(z) / z.shape[1])
         return torch.stack(positions, dim=1), total
 
-    def by_passes(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:
+    def inverse_by_passes(self, z: Tensor, cond: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Compute the inverse by repeated passes over all positions, or step by step if they do not converge."""
         devices = [z.device] if z.device.type == "cuda" else []
 
         def one_pass(v: Tensor) -> Tensor:
@@ -78,36 +106,59 @@ class TimeFlow(Bijection):
                 return self.inner.inverse(z, self.net(v, cond))[0]
 
         v = causal_fixed_point(one_pass, z, most=self.MOST_PASSES)
-        return self.by_steps(z, cond) if v is None else (v, -self(v, cond)[1])
+        return self.inverse_by_steps(z, cond) if v is None else (v, -self(v, cond)[1])
 
 
 class ChannelAutoregressive(Bijection):
-    """Inside a position: each channel through a map set by those before it and by `cond` (B, *D, W), the features.
+    """A bijection of the channels of a position that is autoregressive over channels.
 
-    `head` turns both into the map's parameters (nets/channels.py), all channels at once or one after another.
+    Each channel passes through an elementwise transformation whose parameters depend on the channels before it and on
+    the condition, which is required.
+
+    Args:
+        head: the network that computes the parameters, with the interface of `unordinal.nets.channels.ChannelNet`.
+        family: the elementwise transformation.
+        num_channels: the number of channels C.
+
+    >>> from unordinal.flows.elementwise import Affine
+    >>> from unordinal.nets.channels import ChannelNet
+    >>> layer = ChannelAutoregressive(ChannelNet(8, 3, Affine.num_parameters, width=4), Affine(), num_channels=3)
+    >>> v, features = torch.randn(2, 5, 3), torch.randn(2, 5, 8)
+    >>> z, log_det = layer(v, features)
+    >>> torch.allclose(layer.inverse(z, features)[0], v, atol=1e-5)
+    True
     """
 
     index: Tensor
 
-    def __init__(self, head: nn.Module, family: ElementwiseMap, *, num_channels: int):
+    def __init__(self, head: nn.Module, family: ElementwiseTransform, *, num_channels: int):
         super().__init__()
-        self.head, self.map, self.num_channels = head, family, num_channels
+        self.head, self.transform, self.num_channels = head, family, num_channels
         self.start = nn.Parameter(family.start().repeat(num_channels, 1))  # (C, P)
         self.register_buffer("index", torch.arange(num_channels).unsqueeze(1), persistent=False)  # (C, 1)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         parameters = self.head(cond, v) + self.start  # (B, *D, C, P)
-        z, log_slope = self.map.forward(v, parameters)
+        z, log_slope = self.transform.forward(v, parameters)
         return z, sum_except_batch(log_slope)
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        v, parameters = self.one_by_one(z, cond, lambda part, p: self.map.inverse(part, p)[0])
-        return v, -sum_except_batch(self.map.forward(v, parameters)[1])
+        v, parameters = self.channel_by_channel(z, cond, lambda part, p: self.transform.inverse(part, p)[0])
+        return v, -sum_except_batch(self.transform.forward(v, parameters)[1])
 
-    def one_by_one(
+    def channel_by_channel(
         self, z: Tensor, cond: Tensor | None, find: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """v whose channels `find` gives from those of z and their parameters, and all parameters, (B, *D, C, P)."""
+        """Compute v one channel after another.
+
+        Args:
+            z: noise, of shape (B, *D, C).
+            cond: features, of shape (B, *D, W).
+            find: a function of one channel of z (B, *D) and its parameters (B, *D, P) that returns this channel of v.
+
+        Returns:
+            v, of shape (B, *D, C), and the parameters of all channels, of shape (B, *D, C, P).
+        """
         head: Any = self.head
         hidden, v, used = head.prepare(cond), torch.zeros_like(z), []  # v is filled channel by channel
         for channel in range(self.num_channels):
@@ -117,10 +168,17 @@ class ChannelAutoregressive(Bijection):
 
 
 class AutoregressiveMixture(Flow):
-    """Every number from a mixture of logistics, set by all earlier positions and by the earlier channels of its own.
+    """A density over sequences in which every value has a mixture of logistics as its conditional distribution.
 
-    As a flow to a standard logistic its inverse solves for every number. Drawing needs no solving: a component of the
-    mixture, then its logistic.
+    The parameters of the mixture depend on all earlier positions and on the earlier channels of the same position. As
+    a flow with standard logistic noise, its inverse is found by iteration. Sampling needs no inverse: it draws a
+    component of the mixture and then a logistic.
+
+    Args:
+        net: a causal network from (B, L, C) to features (B, L, W).
+        head: the network that computes the parameters, with the interface of `unordinal.nets.channels.ChannelNet`.
+        family: the mixture of logistics.
+        event_shape: (L, C).
     """
 
     def __init__(self, net: nn.Module, head: nn.Module, family: LogisticMixture, *, event_shape: tuple[int, int]):
@@ -139,12 +197,12 @@ class AutoregressiveMixture(Flow):
         assert isinstance(flow, TimeFlow)
         assert isinstance(flow.inner, ChannelAutoregressive)
         assert isinstance(base, StandardLogistic)
-        inner, family = flow.inner, cast(LogisticMixture, flow.inner.map)
+        inner, family = flow.inner, cast(LogisticMixture, flow.inner.transform)
 
         def draw(z: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-            v, parameters = inner.one_by_one(z, features, lambda part, p: family.draw(part, p, generator))
+            v, parameters = inner.channel_by_channel(z, features, lambda part, p: family.draw(part, p, generator))
             value, log_slope = family.forward(v, parameters)
             return v, sum_except_batch(base.log_density(value) + log_slope)
 
         z, _ = base.sample(num, event_shape=event_shape, generator=generator)
-        return flow.by_steps(z, cond, draw)
+        return flow.inverse_by_steps(z, cond, draw)

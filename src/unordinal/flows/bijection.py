@@ -1,4 +1,4 @@
-"""The interface of every bijection, and the two ways to make new ones of old."""
+"""The interface of every bijection, and two ways to build new bijections from existing ones."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -8,22 +8,65 @@ from torch import Tensor, nn
 
 
 class Bijection(nn.Module, ABC):
-    """An invertible map of (B, *D, C), from data to noise; `cond` (B, *D, H) is accepted everywhere.
+    """The interface of an invertible transformation of tensors of shape (B, *D, C).
 
-    Both directions return the log-determinant of the Jacobian of the direction taken, (B,).
+    `forward` goes from data to noise and `inverse` from noise to data. Each direction returns its result together with
+    the log-determinant of its own Jacobian, one number per example. Both directions accept a condition `cond` of shape
+    (B, *D, H); a bijection that needs none ignores it.
+
+    >>> import math
+    >>> class Doubling(Bijection):
+    ...     def forward(self, v, cond=None):
+    ...         return 2 * v, torch.full((len(v),), v[0].numel() * math.log(2))
+    ...     def inverse(self, z, cond=None):
+    ...         return z / 2, torch.full((len(z),), -z[0].numel() * math.log(2))
+    >>> z, log_det = Doubling()(torch.ones(1, 4, 3))
+    >>> Doubling().inverse(z)[0].equal(torch.ones(1, 4, 3))
+    True
     """
 
     @abstractmethod
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Data to noise: (z, log |det dz/dv|)."""
+        """Transform data to noise.
+
+        Args:
+            v: data, of shape (B, *D, C).
+            cond: condition, of shape (B, *D, H).
+
+        Returns:
+            The noise z, of shape (B, *D, C), and log |det dz/dv|, of shape (B,).
+        """
 
     @abstractmethod
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Noise to data: (v, log |det dv/dz|)."""
+        """Transform noise to data.
+
+        Args:
+            z: noise, of shape (B, *D, C).
+            cond: condition, of shape (B, *D, H).
+
+        Returns:
+            The data v, of shape (B, *D, C), and log |det dv/dz|, of shape (B,).
+        """
 
 
 class Chain(Bijection):
-    """Bijections one after another; `forward` goes from first to last."""
+    """The composition of several bijections, which is a bijection itself.
+
+    `forward` applies them from first to last, and `inverse` applies their inverses from last to first. All of them
+    receive the same condition.
+
+    Args:
+        bijections: the bijections, in the order in which `forward` applies them.
+
+    >>> from unordinal.flows.linear import InvertibleLinear
+    >>> from unordinal.flows.reshape import Reversal
+    >>> chain = Chain([InvertibleLinear(3), Reversal(axis=-1)])
+    >>> v = torch.randn(2, 5, 3)
+    >>> z, log_det = chain(v)
+    >>> torch.allclose(chain.inverse(z)[0], v, atol=1e-5)
+    True
+    """
 
     def __init__(self, bijections: Iterable[Bijection]):
         super().__init__()
@@ -46,7 +89,18 @@ class Chain(Bijection):
 
 
 class Inverse(Bijection):
-    """A bijection with its directions swapped: what runs from noise to data while training is never iterated."""
+    """A bijection with its two directions swapped.
+
+    It is useful where the direction that is fast to compute should be the one from noise to data.
+
+    Args:
+        bijection: the bijection whose directions are swapped.
+
+    >>> from unordinal.flows.linear import InvertibleLinear
+    >>> linear, v = InvertibleLinear(3), torch.randn(2, 5, 3)
+    >>> Inverse(linear)(v)[0].equal(linear.inverse(v)[0])
+    True
+    """
 
     def __init__(self, bijection: Bijection):
         super().__init__()
@@ -61,5 +115,5 @@ class Inverse(Bijection):
 
 
 def num_positions(v: Tensor) -> int:
-    """Positions of one example, channels not counted: (B, *D, C) -> prod(D)."""
+    """Return the number of positions in one example, not counting channels: prod(D) for v of shape (B, *D, C)."""
     return torch.Size(v.shape[1:-1]).numel()

@@ -1,4 +1,4 @@
-"""Densities over (B, *D, C): simple ones, and flows over them."""
+"""Probability densities over tensors (*D, C): elementary ones, conditional ones, and flows."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,13 +14,32 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class Density(nn.Module, ABC):
-    """A distribution with a density over examples of shape (*D, C), maybe given `cond` (B, *D, H)."""
+    """The interface of a probability density over examples of shape (*D, C).
 
-    event_shape: tuple[int, ...]  # () where the condition has it
+    A density may be conditional: it then reads a condition `cond` of shape (B, *D, H).
+
+    Attributes:
+        event_shape: the shape (*D, C) of an example; () if the condition determines it.
+
+    >>> density: Density = StandardNormal((5, 3))
+    >>> v, log_prob = density.sample(2)
+    >>> torch.allclose(density.log_prob(v), log_prob)
+    True
+    """
+
+    event_shape: tuple[int, ...]
 
     @abstractmethod
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
-        """Log-density: (B, *D, C) -> (B,)."""
+        """Compute the log-density of every example.
+
+        Args:
+            v: the examples, of shape (B, *D, C).
+            cond: the condition, of shape (B, *D, H).
+
+        Returns:
+            The log-densities in nats, of shape (B,).
+        """
 
     @abstractmethod
     def sample(
@@ -31,29 +50,39 @@ class Density(nn.Module, ABC):
         event_shape: tuple[int, ...] | None = None,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Draws (N, *D, C) and their log-densities (N,); `event_shape` replaces the density's own."""
+        """Draw examples and compute their log-densities.
+
+        Args:
+            num: the number N of examples.
+            cond: the condition, of shape (N, *D, H).
+            event_shape: the shape of an example, where it should differ from the density's own.
+            generator: the random number generator; default: torch's global one.
+
+        Returns:
+            The examples, of shape (N, *D, C), and their log-densities, of shape (N,).
+        """
 
 
 class Factorised(Density):
-    """The same one-dimensional density at every place; subclasses say which."""
+    """Independent elements that all have the same one-dimensional density, which a subclass defines."""
 
     like: Tensor
 
     def __init__(self, event_shape: tuple[int, ...]):
         super().__init__()
         self.event_shape = tuple(event_shape)
-        self.register_buffer("like", torch.empty(0), persistent=False)  # carries device and dtype
+        self.register_buffer("like", torch.empty(0), persistent=False)  # tells the device and the dtype of draws
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
-        """Independent draws."""
+        """Draw independent elements."""
 
     @abstractmethod
     def log_density(self, v: Tensor) -> Tensor:
-        """Log-density of each element."""
+        """Return the log-density of each element."""
 
     def scaled_log_density(self, v: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
-        """Log-density of each element of mean + scale * noise, for noise of this kind."""
+        """Return the log-density of each element of v = mean + scale * noise, where the noise has this density."""
         return self.log_density((v - mean) * torch.exp(-log_scale)) - log_scale
 
     def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:  # noqa: ARG002
@@ -72,7 +101,14 @@ class Factorised(Density):
 
 
 class StandardNormal(Factorised):
-    """Normal with mean 0 and variance 1."""
+    """Independent normals with mean 0 and variance 1.
+
+    Args:
+        event_shape: the shape (*D, C) of an example.
+
+    >>> StandardNormal((5, 3)).sample(2)[0].shape
+    torch.Size([2, 5, 3])
+    """
 
     def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
         return torch.randn(shape, generator=generator, device=self.like.device, dtype=self.like.dtype)
@@ -82,10 +118,17 @@ class StandardNormal(Factorised):
 
 
 class StandardLogistic(Factorised):
-    """The logistic distribution: the logit of uniform noise on (0, 1)."""
+    """Independent standard logistics: each element is distributed as the logit of uniform noise on (0, 1).
+
+    Args:
+        event_shape: the shape (*D, C) of an example.
+
+    >>> StandardLogistic((5, 3)).sample(2)[0].shape
+    torch.Size([2, 5, 3])
+    """
 
     def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
-        # the ratio of two exponentials: exact in both tails, where logit(u) of a float32 u stops at 16
+        # The log of the ratio of two exponentials is accurate in both tails; logit(u) of a float32 u stops at 16.
         like = self.like
         tiny = torch.finfo(like.dtype).tiny
         first, second = (
@@ -98,19 +141,15 @@ class StandardLogistic(Factorised):
         return logsigmoid(v) + logsigmoid(-v)
 
 
-class Uniform(Factorised):
-    """Uniform on [0, 1)."""
-
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
-        return torch.rand(shape, generator=generator, device=self.like.device, dtype=self.like.dtype)
-
-    def log_density(self, v: Tensor) -> Tensor:
-        outside = (v < 0) | (v > 1)
-        return torch.zeros_like(v).masked_fill(outside, -math.inf)
-
-
 class DiagonalNormal(Density):
-    """Independent normals with a learned mean and scale per place and channel."""
+    """Independent normals with a learned mean and a learned scale for every element.
+
+    Args:
+        event_shape: the shape (*D, C) of an example; it is fixed.
+
+    >>> DiagonalNormal((5, 3)).sample(2)[0].shape
+    torch.Size([2, 5, 3])
+    """
 
     def __init__(self, event_shape: tuple[int, ...]):
         super().__init__()
@@ -132,16 +171,20 @@ class DiagonalNormal(Density):
     ) -> tuple[Tensor, Tensor]:
         shape = tuple(self.mean.shape)
         if event_shape is not None and tuple(event_shape) != shape:
-            raise ValueError(f"a learned diagonal normal of shape {shape} cannot draw {tuple(event_shape)}")
+            raise ValueError(f"a DiagonalNormal of shape {shape} cannot draw examples of shape {tuple(event_shape)}")
         noise = self.noise.draw((num, *shape), generator)
         v = self.mean + self.log_scale.exp() * noise
         return v, self.log_prob(v, cond)
 
 
 class ConditionalNoise(Density):
-    """Noise of one kind everywhere, moved and scaled by what a network reads off `cond`: (B, *D, H) -> (B, *D, 2 C).
+    """Independent noise, shifted and scaled by a network that reads the condition.
 
-    `mean` and `log_scale` are added to what it says: where a network whose output starts at zero begins.
+    Args:
+        net: a network from the condition (B, *D, H) to (B, *D, 2 C): C means, then C log-scales.
+        noise: the density of the noise before it is shifted and scaled.
+        mean: a constant added to the means. It is the initial mean if the network's output starts at zero.
+        log_scale: a constant added to the log-scales.
     """
 
     def __init__(self, net: nn.Module, noise: Factorised, *, mean: float = 0.0, log_scale: float = 0.0):
@@ -150,8 +193,9 @@ class ConditionalNoise(Density):
         self.event_shape = ()
 
     def parameters_of(self, cond: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return means and log-scales, both of shape (B, *D, C)."""
         if cond is None:
-            raise ValueError(f"{type(self).__name__} needs its condition")
+            raise ValueError(f"{type(self).__name__} needs a condition; pass cond")
         mean, log_scale = self.net(cond).chunk(2, dim=-1)
         return mean + self.mean, log_scale + self.log_scale
 
@@ -163,33 +207,64 @@ class ConditionalNoise(Density):
         num: int,
         cond: Tensor | None = None,
         *,
-        event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition has it)
+        event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition determines it)
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
-            raise ValueError(f"asked for {num} draws given {len(mean)} conditions")
+            raise ValueError(f"num must equal the batch size of the condition, {len(mean)}; got {num}")
         noise = self.noise.draw(tuple(mean.shape), generator).to(mean)
-        # the density of a draw is that of its noise: nothing to subtract and divide again
+        # The log-density follows from the noise itself, which avoids the rounding of recovering it from the draw.
         return mean + log_scale.exp() * noise, sum_except_batch(self.noise.log_density(noise) - log_scale)
 
 
 class ConditionalNormal(ConditionalNoise):
-    """Independent normals given `cond`."""
+    """Independent normals whose means and scales a network computes from the condition.
+
+    Args:
+        net: a network from the condition (B, *D, H) to (B, *D, 2 C): C means, then C log-scales.
+        mean: a constant added to the means.
+        log_scale: a constant added to the log-scales.
+
+    >>> density = ConditionalNormal(nn.Linear(4, 2 * 3))
+    >>> density.sample(2, torch.randn(2, 5, 4))[0].shape
+    torch.Size([2, 5, 3])
+    """
 
     def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__(net, StandardNormal(()), mean=mean, log_scale=log_scale)
 
 
 class ConditionalLogistic(ConditionalNoise):
-    """Independent logistics given `cond`."""
+    """Independent logistics whose means and scales a network computes from the condition.
+
+    Args:
+        net: a network from the condition (B, *D, H) to (B, *D, 2 C): C means, then C log-scales.
+        mean: a constant added to the means.
+        log_scale: a constant added to the log-scales.
+
+    >>> density = ConditionalLogistic(nn.Linear(4, 2 * 3))
+    >>> density.sample(2, torch.randn(2, 5, 4))[0].shape
+    torch.Size([2, 5, 3])
+    """
 
     def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
         super().__init__(net, StandardLogistic(()), mean=mean, log_scale=log_scale)
 
 
 class Flow(Density):
-    """The density of v whose image under a bijection has the base density."""
+    """A normalizing flow: the density of v when z = bijection(v) has the base density.
+
+    Args:
+        bijection: the transformation from data v to noise z.
+        base: the density of the noise.
+
+    >>> from unordinal.flows.linear import InvertibleLinear
+    >>> flow = Flow(InvertibleLinear(3), StandardNormal((5, 3)))
+    >>> v, log_prob = flow.sample(2)
+    >>> torch.allclose(flow.log_prob(v), log_prob, atol=1e-4)
+    True
+    """
 
     def __init__(self, bijection: Bijection, base: Density):
         super().__init__()

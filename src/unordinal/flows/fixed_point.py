@@ -1,4 +1,4 @@
-"""The solution of v = f(v) for a causal f: a few whole passes in place of one step per position, with derivatives."""
+"""Differentiable fixed points of causal functions: a few passes over all positions replace one step per position."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,19 @@ from torch import Tensor
 def causal_fixed_point(
     function: Callable[[Tensor], Tensor], start: Tensor, *, most: int | None = None
 ) -> Tensor | None:
-    """The v with v = function(v), (B, L, ...), where position i of the function depends on positions before i only.
+    """Solve v = function(v), where position i of the function's value depends only on positions before i.
 
-    Every pass settles one more position at least, so L passes suffice; where positions depend little on those far
-    before them, few do. None where `most` did not suffice. Derivatives flow to what the function closes over, by the
-    implicit function theorem: backward solves w = gradient + J^T w in the same way, since J is causal too.
+    Every pass makes at least one more position exact, so L passes always suffice; few are enough where positions depend
+    little on distant ones. The result is differentiable with respect to the tensors that the function closes over, by
+    the implicit function theorem: backward solves w = gradient + J^T w by the same iteration, as J is causal too.
+
+    Args:
+        function: the causal function, from (B, L, ...) to the same shape.
+        start: the initial value of v, of shape (B, L, ...).
+        most: the largest number of passes. Default: L.
+
+    Returns:
+        The fixed point, of shape (B, L, ...), or None if the iteration did not converge in `most` passes.
 
     >>> sums = lambda v: torch.ones(1, 4) + torch.nn.functional.pad(v[:, :-1], (1, 0))
     >>> causal_fixed_point(sums, torch.zeros(1, 4)).tolist()
@@ -22,27 +30,27 @@ def causal_fixed_point(
     length = start.shape[1]
     most = length if most is None else min(most, length)
     with torch.no_grad():
-        v, is_settled = settled(function, start, most)
-    if not (is_settled or most == length):
+        v, is_converged = iterate(function, start, most)
+    if not (is_converged or most == length):
         return None
     if not torch.is_grad_enabled():
         return v
     point = v.detach().requires_grad_()
     out = function(point)
 
-    def solved(gradient: Tensor) -> Tensor:
-        def through(w: Tensor) -> Tensor:
+    def solve_adjoint(gradient: Tensor) -> Tensor:
+        def adjoint(w: Tensor) -> Tensor:
             return gradient + torch.autograd.grad(out, point, w, retain_graph=True)[0]
 
-        return settled(through, gradient, length)[0]
+        return iterate(adjoint, gradient, length)[0]
 
-    result = out.view_as(out)  # a node of its own: the hook must not run when `through` asks `out`
-    result.register_hook(solved)
+    result = out.view_as(out)  # a separate node, so that the hook does not run when `adjoint` differentiates `out`
+    result.register_hook(solve_adjoint)
     return result
 
 
-def settled(function: Callable[[Tensor], Tensor], v: Tensor, most: int) -> tuple[Tensor, bool]:
-    """Apply the function until nothing moves by more than rounding does, or so many times; and whether it settled."""
+def iterate(function: Callable[[Tensor], Tensor], v: Tensor, most: int) -> tuple[Tensor, bool]:
+    """Apply the function until v changes only by rounding, at most `most` times; return v and whether it converged."""
     for _ in range(most):
         before, v = v, function(v)
         if bool((v - before).abs().max() <= 8 * torch.finfo(v.dtype).eps * v.abs().max()):

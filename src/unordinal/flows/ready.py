@@ -1,7 +1,6 @@
-"""Ready-made flows: densities over (B, *D, C) of the parts of this folder, for networks of any kind.
+"""Functions that build complete flows from the parts of this folder.
 
-Each takes a function that makes the network of a layer, so that one flow serves an LSTM, a Transformer or convolutions.
-`front` are layers before all others, an ActNorm say.
+The networks are arguments, so that the same flow works with LSTMs, Transformers or convolutions.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +11,13 @@ from unordinal.flows.autoregressive import AutoregressiveMixture
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Density, Flow, StandardNormal
-from unordinal.flows.elementwise import Affine, ElementwiseMap, LogisticMixture
+from unordinal.flows.elementwise import Affine, ElementwiseTransform, LogisticMixture
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.reshape import Squeeze
 from unordinal.nets.channels import ChannelNet
 
 MakeNet = Callable[[int, int], nn.Module]
-"""The network of a coupling, from how many channels it reads and how many numbers it writes at each position."""
+"""A function that builds the network of a coupling, given its numbers of input and output channels."""
 
 
 def autoregressive_flow(
@@ -30,10 +29,20 @@ def autoregressive_flow(
     channel_width: int = 64,
     front: Sequence[Bijection] = (),
 ) -> Density:
-    """Every number of (L, C) a mixture of logistics, given all positions before and the channels before.
+    """Build an autoregressive flow over sequences, in which every value has a mixture of logistics as its distribution.
 
-    `net` is a causal network with features of size `width`; `channel_width` are the hidden units per channel of the
-    small network inside a position.
+    The mixture depends on all earlier positions and on the earlier channels of the same position.
+
+    Args:
+        net: a causal network, such as `CausalLSTM` or `CausalTransformer`, from (B, L, C) to (B, L, width).
+        width: the number of features that `net` returns at each position.
+        event_shape: (L, C), the length of a sequence and its number of channels.
+        num_mixtures: the number of components of a mixture.
+        channel_width: the hidden units per channel of the small network that is autoregressive over channels.
+        front: bijections that the data pass before all others, such as an `ActNorm`.
+
+    Returns:
+        The density over (L, C).
 
     >>> from unordinal.nets.recurrent import CausalLSTM
     >>> flow = autoregressive_flow(CausalLSTM(3, width=8), width=8, event_shape=(5, 3))
@@ -55,11 +64,23 @@ def coupling_flow(
     num_levels: int = 1,
     front: Sequence[Bijection] = (),
 ) -> Density:
-    """Pairs of an invertible 1x1 and a coupling over (*D, C), down to a standard normal.
+    """Build a coupling flow over sequences or maps with standard normal noise.
 
-    A coupling maps each number through a mixture of logistics, or affinely where `num_mixtures` is 0. With more levels
-    than one there is a squeeze between them: half of every side, and 2 or 4 times the channels. The squeezes are undone
-    at the end, so that noise has the shape of the data and any size can be sampled.
+    It alternates invertible 1x1 convolutions and couplings. Between two levels there is a squeeze, which halves every
+    side and multiplies the number of channels by 2 (sequences) or 4 (maps). The squeezes are undone at the end, so that
+    the noise has the shape of the data and samples may have another size than the training data.
+
+    Args:
+        make_net: a function that builds the network of a coupling, given its numbers of input and output channels.
+        event_shape: the shape (*D, C) of an example.
+        num_flows: the number of couplings per level, at least 1.
+        num_mixtures: the number of components of the mixtures of logistics that transform the values; 0 for affine
+            transformations.
+        num_levels: the number of levels, at least 1.
+        front: bijections that the data pass before all others, such as an `ActNorm`.
+
+    Returns:
+        The density over (*D, C).
 
     >>> from unordinal.nets.context import Mlp
     >>> flow = coupling_flow(lambda read, write: Mlp(read, write, width=8), event_shape=(5, 3), num_flows=2)
@@ -69,7 +90,7 @@ def coupling_flow(
     for name, value in (("num_levels", num_levels), ("num_flows", num_flows)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    family: ElementwiseMap = LogisticMixture(num_mixtures) if num_mixtures else Affine()
+    family: ElementwiseTransform = LogisticMixture(num_mixtures) if num_mixtures else Affine()
     layers, channels = list(front), event_shape[-1]
     for level in range(num_levels):
         if level:
@@ -81,19 +102,29 @@ def coupling_flow(
 
 
 def conditional_flow(base: Density, make_net: MakeNet, *, num_channels: int, num_flows: int) -> Density:
-    """q(u | condition): what `base` draws, through pairs of an invertible 1x1 and an affine coupling.
+    """Build a conditional flow q(u | cond): noise from `base` passes invertible 1x1 convolutions and affine couplings.
 
-    A coupling's network reads the condition beside its channels, which `make_net` must allow for.
+    Args:
+        base: the conditional density of the noise.
+        make_net: a function that builds the network of a coupling, given its numbers of input channels (not counting
+            those of the condition, which the network reads too) and output channels.
+        num_channels: the number of channels of u.
+        num_flows: the number of couplings; 0 returns `base` itself.
+
+    Returns:
+        The conditional density of u.
     """
     if num_flows < 0:
         raise ValueError(f"num_flows must be at least 0, got {num_flows}")
     layers = coupling_layers(make_net, Affine(), num_channels=num_channels, num_flows=num_flows)
-    # noise -> u is the direction of training, so nothing is inverted there
+    # Training goes from noise to u, so this is the direction that needs no inverse.
     return Flow(Inverse(Chain(layers)), base) if layers else base
 
 
-def coupling_layers(make_net: MakeNet, family: ElementwiseMap, *, num_channels: int, num_flows: int) -> list[Bijection]:
-    """So many pairs of an invertible 1x1 and a coupling."""
+def coupling_layers(
+    make_net: MakeNet, family: ElementwiseTransform, *, num_channels: int, num_flows: int
+) -> list[Bijection]:
+    """Return `num_flows` pairs of an invertible 1x1 convolution and a coupling."""
     layers: list[Bijection] = []
     for _ in range(num_flows):
         fixed = split_of(num_channels)

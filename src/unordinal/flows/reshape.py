@@ -1,4 +1,4 @@
-"""Bijections that only move numbers about."""
+"""Bijections that only rearrange values: permutations, reversals and squeezes. Their log-determinants are 0."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,14 @@ from unordinal.flows.bijection import Bijection
 
 
 class Permutation(Bijection):
-    """Channels in another order, fixed."""
+    """Reorder the channels in a fixed way.
+
+    Args:
+        order: a permutation of 0, ..., C - 1; channel i of the output is channel `order[i]` of the input.
+
+    >>> Permutation(torch.tensor([2, 0, 1]))(torch.tensor([[[10.0, 20.0, 30.0]]]))[0].tolist()
+    [[[30.0, 10.0, 20.0]]]
+    """
 
     order: Tensor
     back: Tensor
@@ -15,7 +22,7 @@ class Permutation(Bijection):
     def __init__(self, order: Tensor):
         super().__init__()
         if sorted(order.tolist()) != list(range(len(order))):
-            raise ValueError(f"expected each of 0..{len(order) - 1} once, got {order.tolist()}")
+            raise ValueError(f"a permutation must contain each of 0..{len(order) - 1} once, got {order.tolist()}")
         self.register_buffer("order", order)
         self.register_buffer("back", order.argsort())
 
@@ -27,12 +34,21 @@ class Permutation(Bijection):
 
 
 class Reversal(Bijection):
-    """One axis backwards: 1 is time (or the rows of a map), -1 the channels. A condition keeps its order."""
+    """Reverse the order of the values along one axis.
+
+    A condition is not reversed.
+
+    Args:
+        axis: 1 for the positions of a sequence (or the rows of a map), -1 for the channels.
+
+    >>> Reversal()(torch.tensor([[[1.0], [2.0], [3.0]]]))[0].flatten().tolist()
+    [3.0, 2.0, 1.0]
+    """
 
     def __init__(self, axis: int = 1):
         super().__init__()
         if axis == 0:
-            raise ValueError("axis 0 is the batch; reverse 1 (time) or -1 (channels)")
+            raise ValueError("axis 0 is the batch; reverse axis 1 (positions) or axis -1 (channels) instead")
         self.axis = axis
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
@@ -44,15 +60,20 @@ class Reversal(Bijection):
 
 
 class Squeeze(Bijection):
-    """Blocks of 2 x 2 pixels become one with four times the channels (of 2 positions, twice, for a sequence).
+    """Merge each block of 2 x 2 pixels into one pixel with four times as many channels.
 
-    (B, H, W, C) -> (B, H / 2, W / 2, 4 C), the block's pixels row by row. A condition is not squeezed with it.
+    The shape changes from (B, H, W, C) to (B, H / 2, W / 2, 4 C); the pixels of a block are ordered row by row. For a
+    sequence, each pair of positions is merged into one with twice as many channels. A condition is not squeezed.
+
+    >>> z, log_det = Squeeze()(torch.zeros(2, 4, 6, 3))
+    >>> z.shape
+    torch.Size([2, 2, 3, 12])
     """
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         sides = v.shape[1:-1]
         if any(side % 2 for side in sides):
-            raise ValueError(f"only even sides can be halved, got {tuple(sides)}")
+            raise ValueError(f"a squeeze needs even sides, got {tuple(sides)}")
         num = len(sides)
         blocks = v.reshape(len(v), *(part for side in sides for part in (side // 2, 2)), v.shape[-1])
         outer, inner = range(1, 2 * num + 1, 2), range(2, 2 * num + 1, 2)
@@ -63,7 +84,7 @@ class Squeeze(Bijection):
         sides = z.shape[1:-1]
         num = len(sides)
         if z.shape[-1] % 2**num:
-            raise ValueError(f"{z.shape[-1]} channels cannot be shared by {2**num} pixels")
+            raise ValueError(f"undoing a squeeze needs a multiple of {2**num} channels, got {z.shape[-1]}")
         blocks = z.reshape(len(z), *sides, *([2] * num), z.shape[-1] // 2**num)
         order = [axis for place in range(num) for axis in (1 + place, 1 + num + place)]
         v = blocks.permute(0, *order, 2 * num + 1)

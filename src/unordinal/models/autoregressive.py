@@ -17,7 +17,9 @@ class AutoregressiveModel(ExactModel):
     """log P(x) = sum of log p(x_i | x_<i), with any causal network over classes (nets/classes.py).
 
     With `auxiliary` the training loss has the terms of Al-Rfou et al. (2019): every layer predicts as well, layer l of
-    n until l / 2n of the budget is spent, and a second head predicts the class after the next at half the weight.
+    n until l / 2n of the budget is spent, and a second head predicts the class after the next at half the weight. A
+    training loop of your own says how much is spent with `model.hooks.progressed(fraction)`; without it, only the last
+    layer predicts.
 
     >>> model = AutoregressiveModel(ClassTransformer(4, width=8, num_blocks=1, num_heads=1), event_shape=(5,))
     >>> model.sample(3).shape
@@ -27,7 +29,7 @@ class AutoregressiveModel(ExactModel):
     def __init__(self, net: ClassTransformer, *, event_shape: tuple[int, ...], auxiliary: bool = False):
         super().__init__(net.num_classes, event_shape)
         self.net = net
-        self.fraction = 0.0
+        self.fraction = 1.0  # of the budget that is spent
         self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
 
     @property

@@ -69,9 +69,16 @@ class Diffusion(CategoricalModel):
         return self.noise.loss(self.logits(z, t), x, z, t)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        t = self.hooks.draw(len(x)) if draw is None else draw
-        assert t is not None
-        return self.loss_at(x, t) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
+        """Minus an estimate of the bound from one time per example: (B, *D) -> (B,) nats.
+
+        Without `draw` the times are drawn here and, in training mode, their importance is learned from the losses here.
+        """
+        hooks = DiffusionHooks(self)
+        t = hooks.draw(len(x)) if draw is None else draw
+        losses = self.loss_at(x, t) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
+        if draw is None and self.training and self.times.by_importance and not losses.is_meta:
+            hooks.observe(t, losses.detach().cpu())
+        return losses
 
     def weights_of(self, t: Tensor) -> Tensor:
         """What the losses of drawn times are multiplied with, for their mean to be the bound: (B,) float32."""

@@ -180,6 +180,8 @@ class DiscreteFlow(ExactModel):
         super().__init__(num_classes, event_shape)
         self.layers = nn.ModuleList(layers)
         self.base = nn.Parameter(torch.zeros(*event_shape, num_classes))
+        self.is_fresh = True  # the base has seen no data yet
+        self.register_load_state_dict_post_hook(note_loaded)
 
     def stack(self) -> list[ModuloLayer]:
         return [layer for layer in self.layers if isinstance(layer, ModuloLayer)]
@@ -189,8 +191,13 @@ class DiscreteFlow(ExactModel):
         return DiscreteFlowHooks(self)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """Minus the exact log-probability, whose gradient to the layers is the straight-through estimate."""
+        """Minus the exact log-probability, whose gradient to the layers is the straight-through estimate.
+
+        In training mode the first batch starts the base.
+        """
         self.check_length(x.shape[1])
+        if self.training and self.is_fresh:
+            self.hooks.initialise(x)
         u = F.one_hot(x.long(), self.num_classes).to(self.base.dtype)
         for layer in self.stack():
             u = layer(u)
@@ -240,6 +247,12 @@ class DiscreteFlowHooks(TrainingHooks):
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:
         base = self.model.base
-        if not bool(base.any()):
+        if base.is_meta or not bool(base.any()):
             counts = class_counts(x, self.model.num_classes).to(base) + 1.0
             base.copy_(torch.log(counts / counts.sum()).expand_as(base))
+        self.model.is_fresh = False
+
+
+def note_loaded(model: Any, _keys: Any) -> None:
+    """Weights that were loaded have seen data, unless the base is still what it was at first."""
+    model.is_fresh = not bool(model.base.any())

@@ -99,7 +99,11 @@ class LatentFlow(ImportanceModel):
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """Minus the bound, its KL weighted less at the beginning where `warmup` says so."""
+        """Minus the bound, its KL weighted less at the beginning where `warmup` says so.
+
+        A training loop of your own says how far it is with `model.hooks.progressed(fraction)`; without it the KL counts
+        in full from the start.
+        """
         log_likelihood, minus_kl = self.terms(x)
         return -(log_likelihood + self.kl_weight * minus_kl)
 

@@ -1,1 +1,1 @@
-"""Networks: weights without probability."""
+"""Neural networks. They compute features, logits or parameters, and know nothing about probabilities."""

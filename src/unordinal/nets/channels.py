@@ -1,4 +1,4 @@
-"""The small network inside a position: each channel's parameters from the features and the channels before it."""
+"""A small network that computes parameters for each channel from the features of a position and the channels before."""
 
 import torch
 import torch.nn.functional as F
@@ -8,9 +8,19 @@ from unordinal.nets.sharp import SharpFeatures
 
 
 class ChannelNet(nn.Module):
-    """One hidden layer per channel, of the position's features and of the channels before: -> (B, L, C, P).
+    """Parameters for every channel, computed from the features of its position and from the channels before it.
 
-    Every channel has weights of its own. In one pass for all channels, or channel by channel with `prepare` and `step`.
+    Each channel has its own network with one hidden layer. Calling the module computes all channels at once; `prepare`
+    and `step` compute one channel after another.
+
+    Args:
+        in_channels: the number of features W of a position.
+        num_channels: the number of channels C.
+        out_channels: the number of parameters P of each channel.
+        width: the number of hidden units per channel.
+
+    >>> ChannelNet(8, 3, 2, width=4)(torch.zeros(2, 5, 8), torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 5, 3, 2])
     """
 
     is_before: Tensor
@@ -22,25 +32,25 @@ class ChannelNet(nn.Module):
         self.num_channels, self.width = num_channels, width
         self.features = nn.Linear(in_channels, num_channels * width)
         self.look = SharpFeatures(num_channels)
-        self.before = nn.Parameter(
-            torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5
-        )  # from, to, m
+        # axes: input feature, channel, hidden unit
+        self.before = nn.Parameter(torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5)
         order = torch.arange(num_channels)
-        is_before = order.repeat(2).unsqueeze(1) < order  # (2 C, C): both features of a channel
+        is_before = order.repeat(2).unsqueeze(1) < order  # (2 C, C); every channel has two features
         self.register_buffer("is_before", is_before.unsqueeze(-1), persistent=False)
         self.out = nn.Parameter(torch.zeros(num_channels, width, out_channels))
 
     def forward(self, h: Tensor, v: Tensor) -> Tensor:
-        weight = (self.before * self.is_before).flatten(1)  # (2 C, C m)
-        hidden = self.features(h) + self.look(v) @ weight  # (B, L, C m)
+        """Compute the parameters of all channels from features h (B, *D, W) and v (B, *D, C): (B, *D, C, P)."""
+        weight = (self.before * self.is_before).flatten(1)  # (2 C, C width)
+        hidden = self.features(h) + self.look(v) @ weight  # (B, L, C width)
         hidden = F.relu(hidden).square().unflatten(-1, (self.num_channels, self.width))
         return torch.einsum("...cm,cmp->...cp", hidden, self.out)
 
     def prepare(self, h: Tensor) -> Tensor:
-        """What all channels of a position share: (..., W) -> (..., C, m)."""
+        """Compute the part of the hidden units that depends on the features only: (..., W) -> (..., C, width)."""
         return self.features(h).unflatten(-1, (self.num_channels, self.width))
 
     def step(self, prepared: Tensor, v: Tensor, channel: int) -> Tensor:
-        """The parameters of one channel, given v (..., C) of which only the channels before it are read: (..., P)."""
+        """Compute the parameters (..., P) of one channel; of v (..., C), only the channels before it are read."""
         hidden = prepared[..., channel, :] + self.look(v) @ (self.before[:, channel] * self.is_before[:, channel])
         return F.relu(hidden).square() @ self.out[channel]

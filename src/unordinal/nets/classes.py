@@ -1,4 +1,4 @@
-"""Causal Transformers over classes: the next class from those before it, with a cache, or with a memory of segments."""
+"""Causal Transformers over classes, which predict each class from those before it."""
 
 from typing import Any
 
@@ -9,13 +9,23 @@ from torch import Tensor, nn
 from unordinal.nets.embeddings import rotary_angles
 from unordinal.nets.linear import zero_linear
 from unordinal.nets.ngrams import NgramEmbedding
-from unordinal.nets.sequence import PlainBlock, blocks_of, check_sizes, fresh_state, step_blocks
+from unordinal.nets.sequence import PlainBlock, check_sizes, initial_state, make_blocks, step_blocks
 
 
 class ClassTransformer(nn.Module):
-    """Logits of each position given the classes before it: (B, L) -> (B, L, K).
+    """A causal Transformer that predicts each class from the classes before it.
 
-    With `ngrams`, of K + 1 classes and the same width, the last few classes together have embeddings too.
+    Calling it computes the logits of all positions at once; `init_state` and `step` compute one position after another
+    with a key/value cache.
+
+    Args:
+        num_classes: the number of classes K.
+        width: the number of channels; a multiple of twice `num_heads`.
+        num_blocks: the number of blocks.
+        num_heads: the number of attention heads.
+        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
+        dropout: the dropout probability.
+        ngrams: embeddings of the last few classes together, for K + 1 classes and of the same `width`; None for none.
 
     >>> net = ClassTransformer(27, width=16, num_blocks=2, num_heads=2)
     >>> net(torch.zeros(2, 6, dtype=torch.long)).shape
@@ -36,24 +46,32 @@ class ClassTransformer(nn.Module):
         super().__init__()
         check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.num_classes, self.head_channels = num_classes, width // num_heads
-        self.embed = nn.Embedding(num_classes + 1, width)  # the last one stands before the first position
+        self.embed = nn.Embedding(num_classes + 1, width)  # the last class is the start symbol
         self.ngrams = ngrams
         self.dropout = nn.Dropout(dropout)
-        self.blocks = blocks_of(
+        self.blocks = make_blocks(
             width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True, dropout=dropout
         )
         self.out = zero_linear(width, num_classes)
 
-    def before(self, x: Tensor) -> Tensor:
-        """The class before each position, the start sign before the first: (B, L) -> (B, L)."""
+    def previous_classes(self, x: Tensor) -> Tensor:
+        """Return the class before each position, with the start symbol before the first: (B, L) -> (B, L)."""
         return F.pad(x[:, :-1], (1, 0), value=self.num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Compute the logits of every position.
+
+        Args:
+            x: classes, of shape (B, L).
+
+        Returns:
+            The logits of each position given the classes before it, of shape (B, L, K).
+        """
         return self.out(self.features(x)[-1])
 
     def features(self, x: Tensor) -> list[Tensor]:
-        """What each layer says of every position, normed: num_blocks times (B, L, C)."""
-        before = self.before(x)
+        """Return the normalised output of every block: a list of `num_blocks` tensors (B, L, C)."""
+        before = self.previous_classes(x)
         h = self.embed(before)
         if self.ngrams is not None:
             h = h + self.ngrams(F.pad(before, (self.ngrams.longest - 1, 0), value=self.num_classes))
@@ -66,13 +84,22 @@ class ClassTransformer(nn.Module):
         return found
 
     def init_state(self, batch: int) -> Any:
-        state = fresh_state(batch, len(self.blocks))
+        """Return the state before the first position, for a batch of this size."""
+        state = initial_state(batch, len(self.blocks))
         if self.ngrams is not None:
             state["recent"] = torch.full((batch, self.ngrams.longest), self.num_classes, device=self.out.weight.device)
         return state
 
     def step(self, x_before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
-        """Logits (B, K) of the next position, given the class before it (B,), None at the first; and the state."""
+        """Compute the logits of the next position.
+
+        Args:
+            x_before: the class before it, of shape (B,); None for the first position.
+            state: the state after the position before; it must not be used again.
+
+        Returns:
+            The logits, of shape (B, K), and the new state.
+        """
         start = torch.full((state["batch"],), self.num_classes, device=self.out.weight.device)
         before = start if x_before is None else x_before
         h = self.embed(before)  # (B, C)
@@ -84,14 +111,22 @@ class ClassTransformer(nn.Module):
         return self.out(h), state if recent is None else {**state, "recent": recent}
 
 
-Memory = list[Tensor]  # each layer's inputs at the positions remembered, (B, M, C)
+Memory = list[Tensor]  # the inputs of each layer at the last M positions, (B, M, C)
 
 
 class SegmentTransformer(ClassTransformer):
-    """The same by segments: each sees itself and a memory of what came before, through which no gradient flows.
+    """A causal Transformer that processes a sequence in segments, with a memory of earlier positions (Dai et al. 2019).
 
-    Dai et al. (2019), with rotary in place of their own relative positions. A sequence of one segment, or a memory
-    longer than the sequence, gives what `ClassTransformer` gives.
+    A segment attends to itself and to the memory, through which no gradient flows. Positions are encoded by rotary
+    embeddings instead of the relative encoding of the authors. If a sequence has only one segment, or the memory is
+    longer than the sequence, the result equals that of `ClassTransformer`.
+
+    Args:
+        num_classes: the number of classes K.
+        segment: the length of a segment, at least 1.
+        memory: the number of positions in the memory, at least 1 and at least `conv` - 1.
+        conv: the kernel size of a depthwise convolution beside each attention; 0 for none.
+        settings: further arguments of `ClassTransformer`.
     """
 
     def __init__(self, num_classes: int, *, segment: int, memory: int, conv: int = 0, **settings: Any):
@@ -107,11 +142,11 @@ class SegmentTransformer(ClassTransformer):
         return [self.normed(x, None)[0]]
 
     def normed(self, x: Tensor, past: tuple[Tensor, Memory] | None) -> tuple[Tensor, tuple[Tensor, Memory]]:
-        """Features (B, L, C) of classes that follow a past, and the past of what comes next.
+        """Return the features (B, L, C) of classes that continue a sequence, and the past for the classes after them.
 
-        A past is the last class (B,) and a memory.
+        A past is the last class (B,) together with the memory; None at the beginning of a sequence.
         """
-        before = self.before(x) if past is None else torch.cat([past[0].unsqueeze(1), x[:, :-1]], dim=1)
+        before = self.previous_classes(x) if past is None else torch.cat([past[0].unsqueeze(1), x[:, :-1]], dim=1)
         memory = None if past is None else past[1]
         found = []
         for part in before.split(self.segment, dim=1):
@@ -121,6 +156,7 @@ class SegmentTransformer(ClassTransformer):
         return torch.cat(found, dim=1), (x[:, -1], memory)
 
     def one_segment(self, before: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
+        """Return the output (B, L, C) of the last block for one segment, and the new memory."""
         h = self.dropout(self.embed(before))
         kept: Memory = []
         for layer, block in enumerate(self.blocks):
@@ -129,17 +165,17 @@ class SegmentTransformer(ClassTransformer):
             seen = torch.cat([past, h], dim=1)
             kept.append(seen[:, -self.memory :].detach())
             cos, sin = (a.to(h.dtype) for a in rotary_angles(seen.shape[1], self.head_channels, h.device))
-            h = block.after(seen, h.shape[1], cos, sin)
+            h = block.forward_last(seen, h.shape[1], cos, sin)
         return h, kept
 
     def step(self, x_before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
-        if state["place"] % self.segment == 0:  # a new segment sees so much of the past and no more
-            state = {**state, "caches": [trimmed(cache, self.memory) for cache in state["caches"]]}
+        if state["place"] % self.segment == 0:  # a new segment attends to at most `memory` earlier positions
+            state = {**state, "caches": [trim_cache(cache, self.memory) for cache in state["caches"]]}
         return super().step(x_before, state)
 
 
-def trimmed(cache: tuple[Any, Any], num: int) -> tuple[Any, Any]:
-    """A layer's cache of the last `num` positions."""
+def trim_cache(cache: tuple[Any, Any], num: int) -> tuple[Any, Any]:
+    """Return a layer's cache with only the last `num` positions."""
     if cache[0] is None:
         return cache
     keys, values, held = cache[0]

@@ -1,4 +1,4 @@
-"""What a probabilistic inverse knows of x, and the small networks that read it."""
+"""Networks that compute the context of a probabilistic inverse from the classes x, and a small MLP."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -8,9 +8,15 @@ from unordinal.nets.transformer import DepthwiseConv
 
 
 class ClassContext(nn.Module):
-    """Features of each position's class and, with `num_blocks`, of its neighbours: (B, L) -> (B, L, width)."""
+    """Features of the class of each position and, with blocks, of its neighbours: (B, L) -> (B, L, width).
 
-    KERNEL = 5  # of the convolutions over neighbours
+    Args:
+        num_classes: the number of classes K.
+        width: the number of features.
+        num_blocks: the number of blocks; each one sees two more neighbours on either side.
+    """
+
+    KERNEL = 5  # kernel size of the convolutions over neighbours
 
     def __init__(self, num_classes: int, *, width: int, num_blocks: int = 0):
         super().__init__()
@@ -29,7 +35,7 @@ class ClassContext(nn.Module):
 
 
 class Mlp(nn.Module):
-    """One hidden layer at each position: (..., in) -> (..., out); the output starts at zero."""
+    """A network with one hidden layer, applied at each position: (..., in) -> (..., out). Its output starts at zero."""
 
     def __init__(self, in_channels: int, out_channels: int, *, width: int):
         super().__init__()

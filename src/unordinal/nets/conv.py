@@ -1,20 +1,22 @@
-"""Convolutions over maps whose channels come last."""
+"""Convolutions over maps with channels last."""
 
 import torch
 from torch import Tensor, nn
 
 
 class MapConv(nn.Conv2d):
-    """A 2-d convolution (B, H, W, in) -> (B, H', W', out); the turns of the axes are views, nothing is copied.
+    """A 2-d convolution over maps with channels last: (B, H, W, in) -> (B, H', W', out).
 
-    Padding keeps the size where `stride` is 1, and gives the half rounded up where it is 2.
+    It permutes the axes with views and copies nothing. With a stride of 1 it keeps the size; with a stride of 2 it
+    halves the size, rounded up.
     """
 
-    is_inner = True  # from features to features, like InnerLinear
+    is_inner = True  # see InnerLinear
 
     def __init__(self, in_channels: int, out_channels: int, *, kernel: int = 3, stride: int = 1):
         super().__init__(in_channels, out_channels, kernel, stride=stride, padding=kernel // 2)
-        # weights in the order of the data: otherwise a CPU turns them for every call, a third of the time of one map
+        # The weights have the memory layout of the data. Otherwise a CPU reorders them in every call, which takes a
+        # third of the time for a single map.
         self.weight = nn.Parameter(self.weight.detach().contiguous(memory_format=torch.channels_last))
 
     def forward(self, h: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Densely connected convolutions over maps (Huang et al. 2017): every layer sees all before it."""
+"""Densely connected convolutions over maps (Huang et al. 2017): every layer reads all layers before it."""
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +10,17 @@ from unordinal.nets.sharp import SharpFeatures
 
 
 class DenseNet(nn.Module):
-    """`depth` 3x3 convolutions that add `width` channels together, then a 1x1: (B, H, W, in) -> (B, H, W, out).
+    """A densely connected network of 3x3 convolutions over maps, followed by a 1x1 convolution.
 
-    The output starts at zero. With `num_sharp` the first so many channels of the input are lifted numbers and are shown
-    with their `SharpFeatures`.
+    Every convolution reads the input and the outputs of all convolutions before it. The output starts at zero.
+
+    Args:
+        in_channels: the number of input channels.
+        out_channels: the number of output channels.
+        width: the number of channels of all convolutions together; at least `depth`.
+        depth: the number of convolutions, at least 1.
+        num_sharp: the number of leading input channels that are continuous codes of classes; the network reads their
+            `SharpFeatures` too.
 
     >>> DenseNet(4, 6, width=32, depth=2)(torch.zeros(2, 8, 8, 4)).shape
     torch.Size([2, 8, 8, 6])
@@ -34,6 +41,7 @@ class DenseNet(nn.Module):
         self.out = zero_linear(channels, out_channels)
 
     def forward(self, h: Tensor) -> Tensor:
+        """Compute the output for every pixel: (B, H, W, in_channels) -> (B, H, W, out_channels)."""
         if self.look is not None:
             h = torch.cat([self.look(h[..., : self.num_sharp]), h[..., self.num_sharp :]], dim=-1)
         for conv in self.convs:
@@ -42,7 +50,7 @@ class DenseNet(nn.Module):
 
 
 class MapContext(nn.Module):
-    """Features of each pixel's class and its surroundings: (B, H, W) classes -> (B, H, W, width)."""
+    """Features of the class of each pixel and of its surroundings: (B, H, W) classes -> (B, H, W, width)."""
 
     def __init__(self, num_classes: int, *, width: int, depth: int):
         super().__init__()

@@ -9,7 +9,10 @@ LONGEST_PERIOD = 10_000.0
 
 
 def sinusoids(values: Tensor, num_channels: int, longest_period: float = LONGEST_PERIOD) -> Tensor:
-    """cos and sin of `values` at geometrically spaced frequencies: (B,) -> (B, num_channels), num_channels even."""
+    """Return cosines and sines of `values` at geometrically spaced frequencies: (B,) -> (B, num_channels).
+
+    `num_channels` must be even.
+    """
     half = num_channels // 2
     exponent = torch.arange(half, device=values.device, dtype=torch.float32) / half
     angles = values.unsqueeze(-1) * torch.exp(-math.log(longest_period) * exponent).to(values.dtype)
@@ -17,9 +20,9 @@ def sinusoids(values: Tensor, num_channels: int, longest_period: float = LONGEST
 
 
 class TimeEmbedding(nn.Module):
-    """A small network of the sinusoids of time in [0, 1]: (B,) -> (B, num_channels)."""
+    """An embedding of times in [0, 1] by sinusoids and a small network: (B,) -> (B, num_channels)."""
 
-    # Time is stretched to this range first, so that neighbouring steps of a chain of 1000 are told apart.
+    # Time is scaled to [0, STRETCH], so that neighbouring steps of a chain of 1000 steps have different embeddings.
     STRETCH = 1000.0
 
     def __init__(self, num_channels: int, num_hidden: int):
@@ -34,12 +37,12 @@ class TimeEmbedding(nn.Module):
 
 
 def rotary_angles(length: int, head_channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """cos and sin of rotary position embedding: two (L, 1, head_channels / 2)."""
+    """Return the cosines and sines of a rotary position embedding, each of shape (L, 1, head_channels / 2)."""
     return rotary_angles_at(torch.arange(length, device=device), head_channels)
 
 
 def rotary_angles_at(places: Tensor, head_channels: int) -> tuple[Tensor, Tensor]:
-    """cos and sin at some places (L,): two (L, 1, head_channels / 2)."""
+    """Return cosines and sines at the given positions (L,), each of shape (L, 1, head_channels / 2)."""
     half = head_channels // 2
     frequency = LONGEST_PERIOD ** (-torch.arange(half, device=places.device, dtype=torch.float32) / half)
     angles = places.to(torch.float32).unsqueeze(-1) * frequency
@@ -47,6 +50,6 @@ def rotary_angles_at(places: Tensor, head_channels: int) -> tuple[Tensor, Tensor
 
 
 def rotate(h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair of channels by its position's angle: (..., L, heads, C) -> the same shape."""
+    """Rotate each pair of channels by the angle of its position; h has shape (..., L, heads, C)."""
     a, b = h.chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)

@@ -1,20 +1,20 @@
-"""Linear layers: those inside a network, and those whose output starts at zero."""
+"""Linear layers: inner layers of a network, and output layers that are initialised to zero."""
 
 from torch import nn
 
 
 class InnerLinear(nn.Linear):
-    """A linear layer from features to features, neither an embedding nor an output.
+    """A linear layer inside a network, as opposed to an embedding or an output layer.
 
-    The optimiser `muon` orthogonalises the updates of every layer that says `is_inner`, and leaves the others to AdamW.
-    A layer of your own says so in the same way.
+    The optimiser `muon` orthogonalises the updates of every layer with the attribute `is_inner = True` and uses AdamW
+    for all others. Set this attribute on your own layers to include them.
     """
 
     is_inner = True
 
 
 def zero_linear(in_channels: int, out_channels: int) -> nn.Linear:
-    """A linear layer whose output starts at zero."""
+    """Return a linear layer whose weights and biases, and therefore its output, start at zero."""
     layer = nn.Linear(in_channels, out_channels)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)

@@ -1,4 +1,4 @@
-"""Transformers over real channels, without time: bidirectional, and causal with a key/value cache."""
+"""Transformers over sequences of real vectors: bidirectional, and causal with a key/value cache."""
 
 import math
 from typing import Any
@@ -14,13 +14,13 @@ from unordinal.nets.transformer import Attention, DepthwiseConv
 
 
 class PlainBlock(nn.Module):
-    """Attention (with a depthwise convolution beside it, if asked) and an MLP, each after a LayerNorm."""
+    """A Transformer block: attention, optionally with a depthwise convolution beside it, and an MLP."""
 
     def __init__(
         self, width: int, *, num_heads: int, conv: int, num_blocks: int, is_causal: bool, dropout: float = 0.0
     ):
         super().__init__()
-        self.dropout = nn.Dropout(dropout)  # of what the branches add, never of what passes beside them
+        self.dropout = nn.Dropout(dropout)  # of the residual branches
         self.attention = Attention(width, global_heads=num_heads, is_causal=is_causal)
         self.conv = DepthwiseConv(width, conv, is_causal=is_causal) if conv else None
         self.up = InnerLinear(width, 4 * width)
@@ -34,17 +34,19 @@ class PlainBlock(nn.Module):
         mixed = self.attention(n, cos, sin)
         return self.mlp(h + self.dropout(mixed if self.conv is None else mixed + self.conv(n)))
 
-    def after(self, seen: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
-        """The last `num` of `seen` (B, M + num, C), each from itself and what came before it: (B, num, C)."""
+    def forward_last(self, seen: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """Compute the causal block for the last `num` positions only: (B, M + num, C) -> (B, num, C)."""
         n = F.layer_norm(seen, seen.shape[-1:])
-        mixed = self.attention.after(n, num, cos, sin)
+        mixed = self.attention.forward_last(n, num, cos, sin)
         mixed = mixed if self.conv is None else mixed + self.conv(n)[:, -num:]
         return self.mlp(seen[:, -num:] + self.dropout(mixed))
 
     def mlp(self, h: Tensor) -> Tensor:
+        """Add the MLP branch."""
         return h + self.dropout(self.down(F.relu(self.up(F.layer_norm(h, h.shape[-1:]))).square()))
 
     def step(self, h: Tensor, cos: Tensor, sin: Tensor, cache: tuple[Any, Any]) -> tuple[Tensor, tuple[Any, Any]]:
+        """Compute one position (B, 1, C) from the caches of attention and convolution; return it and the new caches."""
         n = F.layer_norm(h, h.shape[-1:])
         mixed, seen = self.attention.step(n, cos, sin, cache[0])
         window = None
@@ -55,32 +57,34 @@ class PlainBlock(nn.Module):
 
 
 def check_sizes(width: int, num_blocks: int, num_heads: int, conv: int, dropout: float) -> None:
+    """Raise a ValueError if these are no valid settings of a Transformer."""
     if width < 1 or num_blocks < 1 or num_heads < 1 or width % (2 * num_heads):
         raise ValueError(
-            f"a Transformer needs num_blocks >= 1 and a width that is a multiple of twice its heads; "
+            f"a Transformer needs num_blocks >= 1 and a width that is a multiple of twice its number of heads; "
             f"got num_blocks {num_blocks}, width {width}, heads {num_heads}"
         )
     if conv < 0 or (conv and conv % 2 == 0):
-        raise ValueError(f"the convolution's width must be odd, or 0 for none; got {conv}")
+        raise ValueError(f"the kernel size of the convolution must be odd, or 0 for none; got {conv}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, got {dropout:g}")
 
 
-def blocks_of(
+def make_blocks(
     width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool, dropout: float = 0.0
 ) -> nn.ModuleList:
+    """Return a stack of blocks."""
     settings: Any = {"num_heads": num_heads, "conv": conv, "num_blocks": num_blocks, "is_causal": is_causal}
     settings["dropout"] = dropout
     return nn.ModuleList(PlainBlock(width, **settings) for _ in range(num_blocks))
 
 
-def fresh_state(batch: int, num_blocks: int) -> Any:
-    """What a stack of causal blocks knows before the first position."""
+def initial_state(batch: int, num_blocks: int) -> Any:
+    """Return the state of a stack of causal blocks before the first position."""
     return {"batch": batch, "place": 0, "caches": [(None, None)] * num_blocks}
 
 
 def step_blocks(blocks: nn.ModuleList, h: Tensor, state: Any, head_channels: int) -> tuple[Tensor, Any]:
-    """One position through causal blocks, from the keys and values of those before: (B, W) -> (B, W), normed."""
+    """Pass one position through causal blocks with caches; return its normalised features (B, W) and the new state."""
     h = h.unsqueeze(1)
     place = torch.tensor([state["place"]], device=h.device)
     cos, sin = (a.to(h.dtype) for a in rotary_angles_at(place, head_channels))
@@ -94,7 +98,20 @@ def step_blocks(blocks: nn.ModuleList, h: Tensor, state: Any, head_channels: int
 
 
 class SequenceTransformer(nn.Module):
-    """Every position from all of them: (B, L, in) -> (B, L, out); the output starts at zero."""
+    """A bidirectional Transformer, whose output at each position depends on all positions. Its output starts at zero.
+
+    Args:
+        in_channels: the number of input channels.
+        out_channels: the number of output channels.
+        width: the number of channels inside; a multiple of twice `num_heads`.
+        num_blocks: the number of blocks.
+        num_heads: the number of attention heads.
+        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
+        dropout: the dropout probability of the input.
+
+    >>> SequenceTransformer(5, 3, width=8, num_blocks=1, num_heads=2)(torch.randn(2, 6, 5)).shape
+    torch.Size([2, 6, 3])
+    """
 
     def __init__(
         self,
@@ -113,10 +130,11 @@ class SequenceTransformer(nn.Module):
         self.look = SharpFeatures(in_channels)
         self.dropout = nn.Dropout(dropout)
         self.embed = nn.Linear(self.look.out_channels, width)
-        self.blocks = blocks_of(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
+        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
         self.out = zero_linear(width, out_channels)
 
     def forward(self, v: Tensor) -> Tensor:
+        """Compute the output of every position: (B, L, in_channels) -> (B, L, out_channels)."""
         h = self.embed(self.dropout(self.look(v)))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
@@ -125,7 +143,19 @@ class SequenceTransformer(nn.Module):
 
 
 class CausalTransformer(nn.Module):
-    """Features of each position from the positions before it: (B, L, C) -> (B, L, width).
+    """A Transformer whose features at each position depend only on the positions before it.
+
+    Calling it computes all positions at once; `init_state` and `step` compute one position after another with a
+    key/value cache.
+
+    Args:
+        in_channels: the number of input channels C.
+        width: the number of channels inside, and of features; a multiple of twice `num_heads`.
+        num_blocks: the number of blocks.
+        num_heads: the number of attention heads.
+        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
+        dropout: the dropout probability of the input.
+        cond_channels: the number of channels H of the condition; 0 for none.
 
     >>> net = CausalTransformer(5, width=8, num_blocks=1, num_heads=2)
     >>> net(torch.randn(2, 6, 5)).shape
@@ -147,12 +177,21 @@ class CausalTransformer(nn.Module):
         check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.out_channels, self.head_channels = width, width // num_heads
         self.look = SharpFeatures(in_channels)
-        self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # stands before the first position
+        self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # the input before the first position
         self.dropout = nn.Dropout(dropout)
         self.embed = nn.Linear(self.look.out_channels + cond_channels, width)
-        self.blocks = blocks_of(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True)
+        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
+        """Compute the features of every position.
+
+        Args:
+            v: the input, of shape (B, L, C).
+            cond: the condition, of shape (B, L, H).
+
+        Returns:
+            The features of each position given the positions before it, of shape (B, L, width).
+        """
         before = self.dropout(torch.cat([self.first.expand(len(v), 1, -1), self.look(v[:, :-1])], dim=1))
         h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
@@ -161,10 +200,20 @@ class CausalTransformer(nn.Module):
         return F.layer_norm(h, h.shape[-1:])
 
     def init_state(self, batch: int) -> Any:
-        return fresh_state(batch, len(self.blocks))
+        """Return the state before the first position, for a batch of this size."""
+        return initial_state(batch, len(self.blocks))
 
     def step(self, v_before: Tensor | None, state: Any, cond: Tensor | None = None) -> tuple[Tensor, Any]:
-        """One position on, from the keys and values of those before."""
+        """Compute the features of the next position.
+
+        Args:
+            v_before: the input (B, C) at the position before it; None for the first position.
+            state: the state after the position before; it must not be used again.
+            cond: the condition (B, H) of the next position.
+
+        Returns:
+            The features, of shape (B, width), and the new state.
+        """
         before = self.dropout(self.first.expand(state["batch"], -1) if v_before is None else self.look(v_before))
         h = self.embed(before if cond is None else torch.cat([before, cond], dim=-1))  # (B, W)
         return step_blocks(self.blocks, h, state, self.head_channels)

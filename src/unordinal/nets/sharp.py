@@ -1,17 +1,17 @@
-"""Features of lifted numbers that show where a class begins and ends."""
+"""Features of continuous values that show on which side of a class boundary they lie."""
 
 import torch
 from torch import Tensor, nn
 
 
 class SharpFeatures(nn.Module):
-    """Each number and a steep tanh of it, its steepness and place learned: (..., C) -> (..., 2 C).
+    """Each value together with a steep tanh of it, whose slope and position are learned: (..., C) -> (..., 2 C).
 
-    What matters in a lifted number is often on which side of a boundary it lies; a linear layer of the bare number
-    sees its size instead, and takes long to learn the step.
+    What matters in the continuous code of a class is often on which side of a boundary it lies. A network that reads
+    only the value takes long to learn such a step.
     """
 
-    STEEPNESS = 4.0  # at the start
+    STEEPNESS = 4.0  # initial slope of the tanh
 
     def __init__(self, num_channels: int):
         super().__init__()

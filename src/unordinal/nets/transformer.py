@@ -1,4 +1,4 @@
-"""Transformers for sequences of any length: over noisy classes and time, and over real channels."""
+"""The Transformer of a diffusion model over sequences, and the attention and convolution layers of all Transformers."""
 
 import math
 
@@ -9,13 +9,19 @@ from torch import Tensor, nn
 from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
 from unordinal.nets.linear import InnerLinear
 
-KeyValues = tuple[Tensor, Tensor, int]  # keys and values (B, H, T, D) with room for T, and how many there are
+# keys and values, both (B, heads, T, C) with room for T positions, and the number of positions filled
+KeyValues = tuple[Tensor, Tensor, int]
 
 
 class Attention(nn.Module):
-    """Self-attention whose first `global_heads` heads see everything and whose `local_heads` see a window.
+    """Self-attention with rotary position embeddings: (B, L, C) -> (B, L, C).
 
-    With `is_causal` a position sees itself and what came before (global heads only), and `step` goes on by one.
+    Args:
+        width: the number of channels C.
+        global_heads: the number of heads that attend to all positions.
+        local_heads: the number of heads that attend to positions at most `window` away.
+        window: the reach of local heads on either side.
+        is_causal: whether a position attends only to itself and to positions before it; allows global heads only.
     """
 
     def __init__(
@@ -28,8 +34,8 @@ class Attention(nn.Module):
         self.qkv = InnerLinear(width, 3 * width, bias=False)
         self.out = InnerLinear(width, width)
 
-    def projected(self, h: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries and keys, turned by their positions, and values: three (B, heads, L, C)."""
+    def project(self, h: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries and keys, rotated by their positions, and values, each of shape (B, heads, L, C)."""
         batch, length, width = h.shape
         qkv = self.qkv(h).view(batch, length, 3, self.num_heads, width // self.num_heads)
         qk = rotate(qkv[:, :, :2], cos.unsqueeze(1), sin.unsqueeze(1))  # (B, L, 2, heads, C)
@@ -37,7 +43,7 @@ class Attention(nn.Module):
         return q, k, qkv[:, :, 2].transpose(1, 2)
 
     def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        q, k, v = self.projected(h, cos, sin)
+        q, k, v = self.project(h, cos, sin)
         length, cut = h.shape[1], self.global_heads
         if self.local_heads == 0 or length <= self.window + 1:  # the window covers everything
             heads = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
@@ -49,28 +55,31 @@ class Attention(nn.Module):
                 heads = torch.cat([F.scaled_dot_product_attention(q[:, :cut], k[:, :cut], v[:, :cut]), local], dim=1)
         return self.out(heads.transpose(1, 2).flatten(2))
 
-    def after(self, h: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
-        """Causal attention of the last `num` positions only: (B, M + num, C) -> (B, num, C)."""
-        q, k, v = self.projected(h, cos, sin)
+    def forward_last(self, h: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """Compute causal attention for the last `num` positions only: (B, M + num, C) -> (B, num, C)."""
+        q, k, v = self.project(h, cos, sin)
         place = torch.arange(h.shape[1], device=h.device)
         is_before = place <= place[-num:].unsqueeze(1)  # (num, M + num)
         heads = F.scaled_dot_product_attention(q[:, :, -num:], k, v, attn_mask=is_before)
         return self.out(heads.transpose(1, 2).flatten(2))
 
     def step(self, h: Tensor, cos: Tensor, sin: Tensor, cache: KeyValues | None) -> tuple[Tensor, KeyValues]:
-        """One position (B, 1, C) at the angles of its place; the cache of those before is used up."""
-        q, k, v = self.projected(h, cos, sin)
-        keys, values, num = cache = remembered(cache, k, v)
+        """Compute one position (B, 1, C), given the angles of its position and the cache of the positions before.
+
+        The given cache may be overwritten; use the returned one from then on.
+        """
+        q, k, v = self.project(h, cos, sin)
+        keys, values, num = cache = append_to_cache(cache, k, v)
         heads = F.scaled_dot_product_attention(q, keys[:, :, :num], values[:, :, :num])
         return self.out(heads.transpose(1, 2).flatten(2)), cache
 
 
-def remembered(cache: KeyValues | None, k: Tensor, v: Tensor) -> KeyValues:
-    """The cache with one position (B, H, 1, D) more; it doubles where it is full, so that few are ever copied."""
+def append_to_cache(cache: KeyValues | None, k: Tensor, v: Tensor) -> KeyValues:
+    """Append the keys and values of one position, (B, heads, 1, C); a full cache doubles, so that copies are rare."""
     if cache is None:
         return k, v, 1
     keys, values, num = cache
-    if torch.is_grad_enabled():  # what a gradient needs is not written over
+    if torch.is_grad_enabled():  # tensors that a gradient needs must not be overwritten
         return torch.cat([keys[:, :, :num], k], dim=2), torch.cat([values[:, :, :num], v], dim=2), num + 1
     if num == keys.shape[2]:
         keys, values = F.pad(keys, (0, 0, 0, num)), F.pad(values, (0, 0, 0, num))
@@ -79,13 +88,13 @@ def remembered(cache: KeyValues | None, k: Tensor, v: Tensor) -> KeyValues:
 
 
 def window_mask(length: int, window: int, device: torch.device) -> Tensor:
-    """True where two positions are at most `window` apart: (L, L)."""
+    """Return a mask (L, L) that is True where two positions are at most `window` apart."""
     position = torch.arange(length, device=device)
     return (position.unsqueeze(0) - position.unsqueeze(1)).abs() <= window
 
 
 class DepthwiseConv(nn.Module):
-    """One filter per channel along the sequence: (B, L, C) -> (B, L, C)."""
+    """A depthwise convolution along a sequence, with one filter per channel: (B, L, C) -> (B, L, C)."""
 
     def __init__(self, width: int, kernel: int, *, is_causal: bool = False):
         super().__init__()
@@ -93,7 +102,7 @@ class DepthwiseConv(nn.Module):
         self.weight = nn.Parameter(torch.randn(width, 1, 1, kernel) / math.sqrt(kernel))
 
     def forward(self, h: Tensor) -> Tensor:
-        # conv2d on (B, C, 1, L) runs twice as fast on a CPU as conv1d; the transpose is only a view.
+        # conv2d on (B, C, 1, L) runs twice as fast as conv1d on a CPU; the transpose is a view.
         turned = h.transpose(1, 2).unsqueeze(2)
         if self.is_causal:
             mixed = F.conv2d(F.pad(turned, (self.kernel - 1, 0)), self.weight, groups=h.shape[-1])
@@ -102,7 +111,7 @@ class DepthwiseConv(nn.Module):
         return mixed.squeeze(2).transpose(1, 2)
 
     def step(self, h: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor]:
-        """One position (B, 1, C); the cache holds the kernel - 1 before it."""
+        """Compute one position (B, 1, C) with a cache of the kernel - 1 positions before; also return a new cache."""
         if cache is None:
             cache = h.new_zeros(len(h), self.kernel - 1, h.shape[-1])
         seen = torch.cat([cache, h], dim=1)  # (B, kernel, C)
@@ -111,7 +120,10 @@ class DepthwiseConv(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention (with a depthwise convolution beside it, if asked) and an MLP, both modulated by time (adaLN)."""
+    """A Transformer block whose attention (with an optional depthwise convolution beside it) and MLP depend on time.
+
+    Time modulates the layer norms (adaLN, Peebles and Xie 2023).
+    """
 
     def __init__(self, width: int, *, global_heads: int, local_heads: int, window: int, conv: int, num_blocks: int):
         super().__init__()
@@ -120,7 +132,7 @@ class Block(nn.Module):
         self.up = InnerLinear(width, 4 * width)
         self.down = InnerLinear(4 * width, width)
         self.modulation = nn.Linear(width, 6 * width)
-        nn.init.zeros_(self.modulation.weight)  # time starts without influence
+        nn.init.zeros_(self.modulation.weight)  # time has no influence at first
         nn.init.zeros_(self.modulation.bias)
         for layer in (self.attention.out, self.down):  # residual branches start small
             nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * num_blocks))
@@ -139,14 +151,24 @@ class Block(nn.Module):
 
 
 def modulated_norm(h: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """LayerNorm without weights of its own, then (1 + scale) h + shift from time."""
+    """Normalise h without learned weights, then return (1 + scale) h + shift."""
     return torch.addcmul(shift, F.layer_norm(h, h.shape[-1:]), 1 + scale)
 
 
 class TimeTransformer(nn.Module):
-    """Logits over classes for every position of a noisy sequence: (B, L) classes, (B,) time in [0, 1] -> (B, L, K).
+    """A Transformer that predicts the classes of a sequence from noisy classes and time: the network of a diffusion.
 
-    `num_input_classes` is how many classes it reads, where noise has more of them than data: a mask, say.
+    Sequences may have any length. The first prediction is uniform.
+
+    Args:
+        num_classes: the number of classes K that it predicts.
+        width: the number of channels; a multiple of twice the number of heads.
+        num_blocks: the number of blocks.
+        global_heads: the number of attention heads that attend to all positions.
+        local_heads: the number of attention heads that attend to positions at most `window` away.
+        window: the reach of local heads on either side.
+        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
+        num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
 
     >>> net = TimeTransformer(27, width=32, num_blocks=2, global_heads=1, local_heads=1, window=8)
     >>> net(torch.zeros(2, 20, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
@@ -175,7 +197,7 @@ class TimeTransformer(nn.Module):
         if heads < 1 or width % (2 * heads):
             raise ValueError(f"width {width} must be a multiple of twice the number of heads, {heads}")
         if conv < 0 or (conv and conv % 2 == 0):
-            raise ValueError(f"the convolution's width must be odd, so that it is centred, or 0 for none; got {conv}")
+            raise ValueError(f"the kernel size of the convolution must be odd, or 0 for none; got {conv}")
         self.head_channels = width // heads
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
         self.time = TimeEmbedding(width, 4 * width)
@@ -197,6 +219,15 @@ class TimeTransformer(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        """Predict the classes of every position.
+
+        Args:
+            z: noisy classes, of shape (B, L).
+            time: times in [0, 1], of shape (B,).
+
+        Returns:
+            Logits of the classes, of shape (B, L, K).
+        """
         h = self.embed(z)  # (B, L) -> (B, L, C)
         c = F.silu(self.time(time))  # (B, C)
         cos, sin = rotary_angles(z.shape[1], self.head_channels, h.device)

@@ -1,4 +1,4 @@
-"""A U-Net over noisy maps and time."""
+"""The U-Net of a diffusion model over maps."""
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +11,19 @@ from unordinal.nets.transformer import modulated_norm
 
 
 class UNet(nn.Module):
-    """Logits over classes for every pixel of a noisy map: (B, H, W) classes, (B,) time in [0, 1] -> (B, H, W, K).
+    """A U-Net that predicts the classes of a map from noisy classes and time: the network of a diffusion.
 
-    Level i has `width` 2^i channels at a 2^-i-th of the resolution, `num_blocks` blocks on the way down and as many on
-    the way up; the lowest has `deep_blocks`, with attention over all its pixels between them. Any height and width.
-    `num_input_classes` is how many classes it reads, where noise has more of them than data.
+    Level i has `width` 2^i channels and 2^-i times the resolution. The lowest level has self-attention over all its
+    pixels between its blocks. Maps may have any size. The first prediction is uniform.
+
+    Args:
+        num_classes: the number of classes K that it predicts.
+        width: the number of channels at full resolution.
+        num_levels: the number of levels.
+        num_blocks: the number of blocks of each level except the lowest, on the way down and again on the way up.
+        deep_blocks: the number of blocks of the lowest level.
+        num_heads: the number of attention heads; the number of channels of the lowest level is a multiple of it.
+        num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
 
     >>> net = UNet(8, width=16, num_levels=3, deep_blocks=2)
     >>> net(torch.zeros(2, 6, 10, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
@@ -58,6 +66,15 @@ class UNet(nn.Module):
         self.out = zero_linear(width, num_classes)  # the first prediction is uniform
 
     def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        """Predict the classes of every pixel.
+
+        Args:
+            z: noisy classes, of shape (B, H, W).
+            time: times in [0, 1], of shape (B,).
+
+        Returns:
+            Logits of the classes, of shape (B, H, W, K).
+        """
         h = self.embed(z)  # (B, H, W) -> (B, H, W, C)
         c = F.silu(self.time(time))
         skips = []
@@ -72,7 +89,7 @@ class UNet(nn.Module):
                 h = self.attention[index](h)
         for level in reversed(range(len(skips))):
             skip = skips[level]
-            h = doubled(self.grow[level](h), skip.shape[1], skip.shape[2])
+            h = upsample(self.grow[level](h), skip.shape[1], skip.shape[2])
             h = self.merge[level](torch.cat([h, skip], dim=-1))
             for block in self.up[level]:  # type: ignore[attr-defined]
                 h = block(h, c)
@@ -80,22 +97,22 @@ class UNet(nn.Module):
         return self.out(modulated_norm(h, shift, scale))
 
 
-def doubled(h: Tensor, height: int, width: int) -> Tensor:
-    """Every pixel four times, cut to (height, width): (B, H, W, C) -> (B, height, width, C)."""
+def upsample(h: Tensor, num_rows: int, num_columns: int) -> Tensor:
+    """Repeat every pixel as 2 x 2 pixels and crop: (B, H, W, C) -> (B, num_rows, num_columns, C)."""
     batch, rows, columns, channels = h.shape
     h = h[:, :, None, :, None].expand(batch, rows, 2, columns, 2, channels)
-    return h.reshape(batch, 2 * rows, 2 * columns, channels)[:, :height, :width]
+    return h.reshape(batch, 2 * rows, 2 * columns, channels)[:, :num_rows, :num_columns]
 
 
 class ConvBlock(nn.Module):
-    """Two 3x3 convolutions beside an identity, behind a norm that time modulates: (B, H, W, C) -> the same."""
+    """A residual block of two 3x3 convolutions after a layer norm modulated by time: (B, H, W, C) -> (B, H, W, C)."""
 
     def __init__(self, width: int, time_width: int):
         super().__init__()
         self.modulation = zero_linear(time_width, 2 * width)
         self.first = MapConv(width, width)
         self.second = MapConv(width, width)
-        nn.init.normal_(self.second.weight, std=0.1 * (9 * width) ** -0.5)  # the branch starts small
+        nn.init.normal_(self.second.weight, std=0.1 * (9 * width) ** -0.5)  # the residual branch starts small
 
     def forward(self, h: Tensor, time: Tensor) -> Tensor:
         shift, scale = self.modulation(time)[:, None, None].chunk(2, dim=-1)
@@ -103,9 +120,9 @@ class ConvBlock(nn.Module):
 
 
 class MapAttention(nn.Module):
-    """Self-attention over all pixels of a small map, beside an identity: (B, H, W, C) -> the same.
+    """Residual self-attention over all pixels of a small map: (B, H, W, C) -> (B, H, W, C).
 
-    It knows no places; the convolutions around it, with their zero padding, do.
+    It has no position embedding: the convolutions around it know positions through their zero padding.
     """
 
     def __init__(self, width: int, num_heads: int):

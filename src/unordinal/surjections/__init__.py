@@ -1,1 +1,1 @@
-"""Surjections: continuous v to classes x, and a probabilistic inverse from x back to v."""
+"""Surjections from continuous v to classes x, with probabilistic inverses q(v | x) from classes to v."""

@@ -1,4 +1,4 @@
-"""Rounding, the paper's baseline: v = onehot(x) + u (or x + u), u in (0, 1), generation by the floor."""
+"""Dequantisation, the paper's baseline: v = onehot(x) + u or v = x + u with u in (0, 1), rounded down to get x."""
 
 import math
 
@@ -11,10 +11,14 @@ from unordinal.numerics import sum_except_batch
 from unordinal.surjections.surjection import Surjection
 
 
-def dequantized(low: Tensor, s: Tensor, log_q: Tensor, *, is_uniform: bool) -> tuple[Tensor, Tensor]:
-    """low + sigmoid(s), never rounded up to low + 1, and its log-density given that of s.
+def dequantize(low: Tensor, s: Tensor, log_q: Tensor, *, is_uniform: bool) -> tuple[Tensor, Tensor]:
+    """Return v = low + sigmoid(s), always below low + 1, and its log-density.
 
-    Uniform noise is standard logistic s; its log q is 0, not a sum that should cancel.
+    Args:
+        low: the integers, of shape (B, *D, C).
+        s: the logit of the noise, of shape (B, *D, C).
+        log_q: the log-density of s, of shape (B,).
+        is_uniform: whether s is standard logistic, so that the noise is uniform and its log-density exactly 0.
     """
     highest = torch.nextafter(low + 1, torch.full_like(low, -math.inf))
     v = torch.minimum(low + torch.sigmoid(s), highest)
@@ -24,9 +28,19 @@ def dequantized(low: Tensor, s: Tensor, log_q: Tensor, *, is_uniform: bool) -> t
 
 
 class OneHotRounding(Surjection):
-    """Dequantisation of the one-hot: K numbers per class. A floor that is no one-hot means no class.
+    """Dequantisation of one-hot vectors: v = onehot(x) + u with noise u in (0, 1).
 
-    `noise` is over the logit of u: standard logistic for uniform dequantisation (the default), learned for variational.
+    Rounding v down gives the one-hot vector of x; a v for which it is not one-hot represents no class.
+
+    Args:
+        num_classes: the number of classes K, which is also the number of channels of v.
+        noise: the density of the logit of u, which may read the context as its condition; learned noise makes the
+            dequantisation variational. Default: standard logistic, so that u is uniform.
+
+    >>> surjection, x = OneHotRounding(5), torch.randint(5, (2, 8))
+    >>> v, log_q = surjection.lift(x)
+    >>> v.shape, surjection.quantize(v).equal(x)
+    (torch.Size([2, 8, 5]), True)
     """
 
     def __init__(self, num_classes: int, noise: Density | None = None):
@@ -34,9 +48,9 @@ class OneHotRounding(Surjection):
         self.noise = StandardLogistic((num_classes,)) if noise is None else noise
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        s, log_q = self.drawn(self.noise, x, context)
+        s, log_q = self.draw_noise(self.noise, x, context)
         onehot = F.one_hot(x, self.num_classes).to(s.dtype)
-        return dequantized(onehot, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
+        return dequantize(onehot, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
 
     def quantize(self, v: Tensor) -> Tensor:
         floor = v.floor()
@@ -45,16 +59,29 @@ class OneHotRounding(Surjection):
 
 
 class OrdinalRounding(Surjection):
-    """x = floor(v), one number per class (tab:surjective): for data whose classes have an order."""
+    """Dequantisation of ordered classes: v = x + u with noise u in (0, 1), and x = floor(v) (tab:surjective).
+
+    It suits data whose classes have an order. A v below 0, or of K or more, represents no class.
+
+    Args:
+        num_classes: the number of classes K; v has one channel.
+        noise: the density of the logit of u, which may read the context as its condition; learned noise makes the
+            dequantisation variational. Default: standard logistic, so that u is uniform.
+
+    >>> surjection, x = OrdinalRounding(5), torch.randint(5, (2, 8))
+    >>> v, log_q = surjection.lift(x)
+    >>> v.shape, surjection.quantize(v).equal(x)
+    (torch.Size([2, 8, 1]), True)
+    """
 
     def __init__(self, num_classes: int, noise: Density | None = None):
         super().__init__(num_classes, 1, has_invalid=True)
         self.noise = StandardLogistic((1,)) if noise is None else noise
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        s, log_q = self.drawn(self.noise, x, context)
+        s, log_q = self.draw_noise(self.noise, x, context)
         low = x.unsqueeze(-1).to(s.dtype)
-        return dequantized(low, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
+        return dequantize(low, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
 
     def quantize(self, v: Tensor) -> Tensor:
         floor = v.squeeze(-1).floor()

@@ -11,6 +11,7 @@ from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 
 BATCH = 32
+CHAINS = 4  # number of samples whose chain is recorded
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,15 @@ class Samples:
     """Samples and how they were drawn."""
 
     x: Tensor  # the samples, (N, *D) on the CPU
-    chain: list[tuple[float, Tensor]]  # t and x_t of the first sample; empty unless it was requested
+    chains: list[tuple[float, Tensor]]  # t and x_t of the first samples (at most 4); empty unless they were requested
     network_calls: int | None  # of all batches together; None if the model does not count them
     num_invalid: int  # positions whose code stands for no class
     seconds: float  # how long sampling took
+
+    @property
+    def chain(self) -> list[tuple[float, Tensor]]:
+        """The times t and classes x_t of the first sample."""
+        return [(t, x[0]) for t, x in self.chains]
 
 
 def draw(
@@ -40,7 +46,7 @@ def draw(
         model: the model to sample from.
         num: how many samples to draw.
         seed: the seed of the random numbers.
-        with_chain: whether to record the chain x_T, ..., x_0 of the first sample (diffusion models only).
+        with_chain: whether to record the chains x_T, ..., x_0 of the first samples (diffusion models only).
         batch_size: how many samples to draw at a time.
         progress: receives the number of samples drawn.
         settings: passed on to the model's `sample`.
@@ -52,16 +58,16 @@ def draw(
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}")
     if with_chain and not model.abilities.chain:
-        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps to show")
+        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps, so there is none to show")
     generator = torch.Generator(device_of(model)).manual_seed(seed)
-    chain: list[tuple[float, Tensor]] = []
+    chains: list[tuple[float, Tensor]] = []
     parts: list[Tensor] = []
     began = time.monotonic()
     with progress("Sampling", num) as advance, watching(Watcher(advance)) as watcher:
         if with_chain:
-            watcher.state = lambda t, x: chain.append((t, x[0].cpu())) if not parts else None
+            watcher.state = lambda t, x: chains.append((t, x[:CHAINS].cpu())) if not parts else None
         for start in range(0, num, batch_size):
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
-    return Samples(x, chain, watcher.network_calls or None, num_invalid, time.monotonic() - began)
+    return Samples(x, chains, watcher.network_calls or None, num_invalid, time.monotonic() - began)

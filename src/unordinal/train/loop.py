@@ -91,7 +91,9 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
         self.hooks = model.hooks
+        before = rng_state()
         self.hooks.initialise(first.to(device))
+        set_rng_state(before)  # so that the first step draws what it would draw without
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
@@ -188,9 +190,7 @@ class Loop:
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {at.step} ({new.bits:g})")
         is_best = True
         if at.best_rounds and self.config.keep == "best" and self.folder.published_step != at.best_step:
-            is_best = (
-                new.bits <= at.best_bits
-            )  # the best weights are gone, after a step back, say: no more draws of them
+            is_best = new.bits <= at.best_bits  # the best weights are gone: there are no more draws of them
         elif at.best_rounds and self.config.keep == "best":
             is_best, new, best = validator.is_better(model, new, Validation(at.best_rounds), self.published)
             at.best_rounds, at.best_bits = best.rounds, best.bits
