@@ -92,7 +92,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
 
 
 def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
-    """Write a PNG of denoising chains of maps: a column for each time t with the maps x_t (N, H, W), a row for each map."""
+    """Write a PNG of denoising chains of maps: a column for each time t, with the maps x_t (N, H, W) in its rows."""
     from matplotlib.figure import Figure
 
     num, height, width = stages[0][1].shape
