@@ -41,9 +41,9 @@ class Transformer:
 class Ngrams:
     """Embeddings of n-grams, the last n classes before a position, from tables indexed by hashes."""
 
-    orders: tuple[int, ...] = ()  # The values of n, such as 3 4 5, with one table each; empty for no tables.
-    rows: int = 65536  # Largest number of rows of a table; if there are more n-grams, several share a row.
-    row_width: int = 32  # Number of channels of a row.
+    orders: tuple[int, ...] = ()  # Lengths of the n-grams to embed, such as 3 4 5, with one table each; empty for none.
+    rows: int = 65536  # Largest number of rows of a table of n-grams; if there are more n-grams, several share a row.
+    row_width: int = 32  # Number of channels of a row in a table of n-grams.
 
 
 @dataclass(frozen=True)
