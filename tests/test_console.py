@@ -80,7 +80,7 @@ def test_training_tells_how_it_goes(clock: SimpleNamespace, capsys: pytest.Captu
     reporter.validated({"step": 32, "seconds": 10.4, "val_bits_per_dim": 1.5, "val_standard_error": 0.25})
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
-        "Going on from step 30.",
+        "Continuing from step 30.",
         "Training: 40%  step 32  loss 2.346  12,346 symbols/s, about 30 s left",
         "step      32       10 s  validation 1.5000 ± 0.2500 bits per character",
     ]

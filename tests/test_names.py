@@ -2,7 +2,7 @@
 
 import pytest
 
-from unordinal.names import check_known, unknown
+from unordinal.names import check_known, check_positive, unknown
 
 
 def test_the_nearest_name_is_offered_where_one_is_near() -> None:
@@ -20,3 +20,9 @@ def test_known_names_pass_and_others_are_refused() -> None:
     check_known("recipe", "arm", (name for name in known))
     with pytest.raises(ValueError, match=r"^unknown recipe 'amr'; did you mean arm\? \(known: arm, argmax-ar\)$"):
         check_known("recipe", "amr", (name for name in known))
+
+
+def test_numbers_below_one_are_refused() -> None:
+    check_positive("model.num_flows", 1)
+    with pytest.raises(ValueError, match=r"^`model\.num_flows` must be at least 1, got 0$"):
+        check_positive("model.num_flows", 0)

@@ -12,7 +12,7 @@ import torch
 
 from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
-from unordinal.data import check_kind, data_from_array
+from unordinal.data import check_shape, data_from_array
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.compare import Comparison, compare_models
@@ -171,7 +171,7 @@ def fit(
     else:
         wanted = shape_wanted(name)
         if isinstance(data, str) and wanted is not None:
-            check_kind(data, wants_maps=wanted == "maps", who=name)
+            check_shape(data, wants_maps=wanted == "maps", who=name)
         base = configured(name, size, wanted or given_shape(data))
     config = with_settings(base, settings)
     loaded = loaded_data(data, config.data)

@@ -1,4 +1,8 @@
-"""What a person sees while work goes on: bars on a terminal, plain lines elsewhere. Everything here goes to stderr."""
+"""Messages and progress for the user of the command line.
+
+Progress is shown as a bar on a terminal and as plain lines elsewhere. Everything goes to stderr, except JSON results,
+which go to stdout.
+"""
 
 import json
 import sys
@@ -16,22 +20,23 @@ if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
 
 SECONDS_BETWEEN_LINES = 10.0
-QUIET_SECONDS = 2.0  # work shorter than this stays unmentioned where there is no terminal
+QUIET_SECONDS = 2.0  # without a terminal, work that is shorter than this is not reported
 
 stderr = Console(stderr=True, highlight=False)
 
 
 def say(message: str) -> None:
-    """A line for the person."""
+    """Print a message to stderr."""
     print(message, file=sys.stderr, flush=True)
 
 
 def print_json(values: dict[str, Any]) -> None:
-    """One object on one line, the last of stdout."""
+    """Print an object as one line of JSON to stdout; commands print it last."""
     print(json.dumps(values), flush=True)
 
 
 def bar(*columns: Any) -> Progress:
+    """Return a progress bar with elapsed and remaining time, and with extra columns of rich's progress display."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -48,34 +53,35 @@ def bar(*columns: Any) -> Progress:
 
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Advance]:
-    """A bar with an estimate on a terminal, a line every ten seconds elsewhere."""
+    """Show progress as a bar with the remaining time on a terminal, and as a line every ten seconds elsewhere."""
     if stderr.is_terminal:
         with bar() as shown:
             task = shown.add_task(description, total=total)
             yield lambda amount: shown.update(task, advance=amount)
         return
-    began = spoke = time.monotonic()
+    began = last_report = time.monotonic()
     done = 0.0
 
     def advance(amount: float) -> None:
-        nonlocal done, spoke
+        nonlocal done, last_report
         done += amount
         now = time.monotonic()
-        if now - spoke >= (SECONDS_BETWEEN_LINES if spoke > began else QUIET_SECONDS):
-            spoke = now
+        if now - last_report >= (SECONDS_BETWEEN_LINES if last_report > began else QUIET_SECONDS):
+            last_report = now
             say(f"{description}: {plain_progress(done / total if total else None, now - began)}")
 
     yield advance
 
 
 def plain_progress(fraction: float | None, seconds: float) -> str:
+    """Return the progress of some work as text, from the fraction that is done and the seconds that it took."""
     if not fraction:
         return f"{seconds:.0f} s"
     return f"{fraction:.0%}, {seconds:.0f} s, about {duration(seconds * (1 - fraction) / fraction)} left"
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
+    """Return a duration as text, in seconds, minutes or hours.
 
     >>> duration(95), duration(600), duration(7000)
     ('95 s', '10 min', '1 h 57 min')
@@ -87,40 +93,48 @@ def duration(seconds: float) -> str:
 
 
 class TrainingReporter:
-    """The bar of a training run: step, loss, speed, time left."""
+    """The progress of a training run: step, loss, speed, remaining time and validation scores.
 
-    def __init__(self, unit: str, told: Callable[["CategoricalModel"], None] | None = None):
-        self.unit, self.built = unit, told or (lambda _model: None)
+    Args:
+        unit: the unit of validation scores, such as "bits per character".
+        built: called with the model once it is built.
+    """
+
+    def __init__(self, unit: str, built: Callable[["CategoricalModel"], None] | None = None):
+        self.unit, self.built = unit, built or (lambda _model: None)
         self._bar = bar(TextColumn("{task.fields[status]}")) if stderr.is_terminal else None
         self._task: Any = None
-        self._began = self._spoke = 0.0
-        self._first = 0.0
+        self._start_time = self._last_report = 0.0
+        self._first_fraction = 0.0
 
     def started(self, step: int, fraction: float) -> None:
-        self._began = self._spoke = time.monotonic()
-        self._first = fraction
+        """Report that training starts at a step, with a fraction of the budget already spent."""
+        self._start_time = self._last_report = time.monotonic()
+        self._first_fraction = fraction
         if step:
-            say(f"Going on from step {step}.")
+            say(f"Continuing from step {step}.")
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("Training", total=1.0, status="")
             self._bar.update(self._task, completed=fraction)
 
     def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
+        """Report an optimiser step and the fraction of the budget that is spent."""
         now = time.monotonic()
-        if self._bar is None and now - self._spoke < SECONDS_BETWEEN_LINES:
+        if self._bar is None and now - self._last_report < SECONDS_BETWEEN_LINES:
             return
-        self._spoke = now
+        self._last_report = now
         status = f"step {metrics['step']}  loss {metrics['loss']:.3f}"
         status += f"  {metrics['symbols_per_second']:,.0f} symbols/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=fraction, status=status)
         else:
-            gained = fraction - self._first
-            left = f", about {duration((now - self._began) * (1 - fraction) / gained)} left" if gained > 0 else ""
+            gained = fraction - self._first_fraction
+            left = f", about {duration((now - self._start_time) * (1 - fraction) / gained)} left" if gained > 0 else ""
             say(f"Training: {fraction:.0%}  {status}{left}")
 
     def validated(self, metrics: dict[str, Any]) -> None:
+        """Report the score of a validation."""
         line = f"step {metrics['step']:>7}  {metrics['seconds']:>7.0f} s"
         error = f" ± {metrics['val_standard_error']:.4f}" if metrics["val_standard_error"] else ""
         line += f"  validation {metrics['val_bits_per_dim']:.4f}{error} {self.unit}"
@@ -130,6 +144,7 @@ class TrainingReporter:
             say(line)
 
     def close(self) -> None:
+        """Remove the progress bar."""
         if self._bar is not None:
             self._bar.stop()
 

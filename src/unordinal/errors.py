@@ -1,9 +1,9 @@
-"""Errors that are nobody's bug: the message is all that a person needs."""
+"""Errors that do not come from a bug: the command line shows their message without a traceback."""
 
 
 class RunError(RuntimeError):
-    """Something that a correct program met while it ran: a loss that diverged, samples that cannot be had."""
+    """A failure at run time of a correct program, such as a training loss that diverges."""
 
 
 class NotANumberError(RunError):
-    """A computation has given NaN where a class was to be chosen."""
+    """A class cannot be drawn because the values that determine it are NaN."""

@@ -1,4 +1,8 @@
-"""How work tells how far it is. The library never prints; the command line passes an implementation that does."""
+"""Progress reports of long computations.
+
+The library never prints. Functions that take long have a `progress` argument, which the command line sets to one that
+draws progress bars. Models report what happens while they draw samples to the current `Watcher`.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,22 +14,37 @@ Advance = Callable[[float], None]
 """Called with the amount of work done since the last call."""
 
 Progress = Callable[[str, float | None], AbstractContextManager[Advance]]
-"""`with progress("reading", total) as advance: advance(n)`; a total of None is not known beforehand."""
+"""Called with a description and the total amount of work, None if it is unknown; used as a context manager:
+`with progress("reading", total) as advance: advance(amount)`."""
 
 
 @contextmanager
 def silent(_description: str, _total: float | None) -> Iterator[Advance]:
-    """Progress that nobody sees: the library's default."""
+    """Report nothing. This is the default of the `progress` arguments of the library."""
     yield lambda _amount: None
 
 
 @dataclass
 class Watcher:
-    """Told by a model what happens while it draws samples."""
+    """Callbacks and counters that a model updates while it draws samples inside a `watching` block.
 
-    advance: Advance = field(default=lambda _amount: None)  # samples done since the last call, in parts of a sample
-    state: Callable[[float, Any], None] = field(default=lambda _time, _x: None)  # x_t (N, *D) at time t of a chain
-    network_calls: int = 0  # how often the network has run, where the model counts that
+    Args:
+        advance: called with the number of samples drawn since the last call, which may be a fraction of a sample.
+        state: called with the time t and the classes x_t, shape (N, *D), after each step of a diffusion model's chain.
+        network_calls: how often the network has run; it stays 0 if the model does not count its calls.
+
+    >>> from unordinal import DataSpec, configured
+    >>> model = configured("multinomial").model.build(DataSpec("toy", num_classes=3, event_shape=(4,)))
+    >>> times = []
+    >>> with watching(Watcher(state=lambda t, x: times.append(t))) as watcher:
+    ...     x = model.sample(2, steps=5)
+    >>> watcher.network_calls, times
+    (5, [1000, 800, 600, 400, 200, 0])
+    """
+
+    advance: Advance = field(default=lambda _amount: None)
+    state: Callable[[float, Any], None] = field(default=lambda _time, _x: None)
+    network_calls: int = 0
 
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -33,7 +52,20 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[Watcher]:
-    """Let models tell `watcher` of the samples that they draw inside this block."""
+    """Make `watcher` the one that models report to while they draw samples inside this `with` block.
+
+    Blocks can be nested: the innermost watcher receives the reports. Other threads are not watched.
+
+    Args:
+        watcher: the callbacks and counters to update.
+
+    Returns:
+        A context manager that yields `watcher`.
+
+    >>> with watching(Watcher()) as watcher:
+    ...     current_watcher() is watcher
+    True
+    """
     token = _watcher.set(watcher)
     try:
         yield watcher
@@ -42,5 +74,5 @@ def watching(watcher: Watcher) -> Iterator[Watcher]:
 
 
 def current_watcher() -> Watcher:
-    """Whom to tell; nobody unless somebody is `watching`."""
+    """Return the watcher of the innermost `watching` block, or a new one that nobody reads outside of such a block."""
     return _watcher.get() or Watcher()

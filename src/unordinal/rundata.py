@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unordinal.config import DataConfig, Shape
-from unordinal.data import check_kind, data_from_array, load_data, parsed_name, resolved_name, shape_of
+from unordinal.data import check_shape, data_from_array, load_data, parse_name, resolve_name, shape_of
 from unordinal.data.splits import Data
 from unordinal.progress import Progress, silent
 
@@ -49,15 +49,15 @@ def data_of(
     data = os.fspath(data) if isinstance(data, os.PathLike) else data
     config = run.config.data
     by_name = isinstance(data, str)
-    name = resolved_name(data) if by_name else "array"
-    dataset = parsed_name(name)[0] if by_name else None
+    name = resolve_name(data) if by_name else "array"
+    dataset = parse_name(name)[0] if by_name else None
     if dataset is None or (is_whole and split is None and not dataset.has_split):
         split = WHOLE
     elif split is None and name == config.name:
         split = config.split
     if by_name:
-        check_kind(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
-    has_pictures = by_name and Path(parsed_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
+        check_shape(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
+    has_pictures = by_name and Path(parse_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
     height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
     config = replace(
         config,

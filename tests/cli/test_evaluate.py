@@ -162,7 +162,7 @@ def test_scoring_in_order_is_reported_apart(cli: Cli, arms: dict[str, Path]) -> 
     assert apart.json["kind"] == order.json["kind"] == "exact"
     assert "in order" in order.json["method"]
     assert "in order" not in apart.json["method"]
-    refused(cli("evaluate", arms["arm"], "--in-order"), "only a text under a model with a memory")
+    refused(cli("evaluate", arms["arm"], "--in-order"), "--in-order is only for a text and a model with a memory")
     refused(cli("evaluate", arms["arm"], "--bound", "iwbo", "--k", 3), "this model's likelihood is exact")
     refused(cli("evaluate", arms["arm"], "--repeats", 3), "this model's likelihood is exact")
     refused(cli("evaluate", arms["arm-xl"], "--in-order", "--bound", "iwbo", "--k", 2), "--in-order is for exact")

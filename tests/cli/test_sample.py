@@ -83,7 +83,7 @@ def test_what_only_autoregressive_models_have(
         refused(cli("sample", run, "--temperature", 0.5), "--temperature is for models with a temperature")
     refused(cli("sample", arms["arm"], "--prompt", "Ähm"), "expected a-z and space")
     refused(cli("sample", arms["arm"], "--temperature", -1), "at least 0, got -1")
-    refused(cli("evaluate", trained, "--in-order"), "only a text under a model with a memory")
+    refused(cli("evaluate", trained, "--in-order"), "--in-order is only for a text and a model with a memory")
     refused(cli("sample", arms["arm"], "--prompt", "x" * 99), "the prompt has 99 symbols, more than the 16")
     refused(cli("sample", arms["arm"], "--steps", 3), "--steps is for models that have reverse steps")
 

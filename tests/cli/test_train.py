@@ -131,7 +131,7 @@ def test_chars_and_arrays_train_too(cli: Cli, tmp_path: Path) -> None:
         (("--steps", "2", "--model.net.window", "-1"), "window -1"),
         (("--steps", "2", "--model.net.width", "0"), "width 0"),
         (("--steps", "2", "--model.net.conv", "-3"), "must be odd"),
-        (("--steps", "2", "--num-classes", "5"), "--num-classes 5 is for arrays"),
+        (("--steps", "2", "--num-classes", "5"), "leave out --num-classes 5, which is only for arrays"),
         (("--steps", "2", "--data-split", ""), "expected a split"),
     ],
 )
@@ -298,7 +298,7 @@ def test_a_map_that_does_not_fit_is_refused_before_training(cli: Cli, tmp_path: 
     refused(cli("train", "cityscapes/vae", "--size", "tiny", "--data", "docs"), "takes maps, but docs gives sequences")
     refused(cli("train", "cityscapes/vae", "--size", "tiny", "--steps", 1), "cityscapes-dataset.com/downloads")
     Image.fromarray(np.zeros((6, 6, 3), np.uint8)).save(tmp_path / "maps" / "3.png")
-    refused(cli("train", "cityscapes/multinomial", "--size", "tiny", *train), "3.png has colours (RGB)")
+    refused(cli("train", "cityscapes/multinomial", "--size", "tiny", *train), "3.png is a colour image")
 
 
 def test_a_run_of_maps_goes_on_where_it_stopped(cli: Cli) -> None:

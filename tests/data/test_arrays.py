@@ -79,8 +79,8 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     np.savez(two, a=np.zeros((3, 2), int), b=np.zeros((3, 2), int))
     np.savez(ragged, train=np.zeros((3, 2), int), val=np.zeros((3, 3), int), test=np.zeros((3, 2), int))
     for path, message in (
-        (pickled, "is no array; expected an .npz or .npy of integers"),
-        (text, "is no array; expected an .npz or .npy of integers"),
+        (pickled, "is not an array; expected an .npz or .npy of integer classes"),
+        (text, "is not an array; expected an .npz or .npy of integer classes"),
         (two, "has the arrays a, b; expected train, val and test"),
         (ragged, r"examples of val have shape \(3,\)"),
         (tmp_path / "none.npy", "no file"),

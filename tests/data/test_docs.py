@@ -1,4 +1,4 @@
-"""The embedded text."""
+"""The text of Python's docstrings."""
 
 import re
 

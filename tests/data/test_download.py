@@ -13,7 +13,7 @@ import pytest
 
 from unordinal.config import DataConfig
 from unordinal.data import download, load_data
-from unordinal.data.download import fetched
+from unordinal.data.download import fetch
 from unordinal.progress import Advance, silent
 
 
@@ -65,20 +65,20 @@ def test_text8_is_fetched_checked_and_split(archive: Path, tmp_path: Path, monke
 def test_without_a_network_it_says_where_to_put_the_file(tmp_path: Path) -> None:
     target = tmp_path / "downloads" / "text8.zip"
     with pytest.raises(ValueError, match="could not download") as caught:
-        fetched("http://127.0.0.1:9/text8.zip", "a" * 64, target, silent)
+        fetch("http://127.0.0.1:9/text8.zip", "a" * 64, target, silent)
     assert str(target) in str(caught.value)
     assert "a" * 64 in str(caught.value)
 
 
 def test_a_file_put_there_by_hand_is_used_or_refused_but_not_replaced(archive: Path) -> None:
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
-    assert fetched("http://127.0.0.1:9/x", sha256, archive, silent) == archive
+    assert fetch("http://127.0.0.1:9/x", sha256, archive, silent) == archive
     with pytest.raises(ValueError, match=f"has sha256 {sha256}, expected {'b' * 64}"):
-        fetched("http://127.0.0.1:9/x", "b" * 64, archive, silent)
+        fetch("http://127.0.0.1:9/x", "b" * 64, archive, silent)
     assert archive.exists()
 
 
 def test_a_wrong_download_is_refused(archive: Path, tmp_path: Path) -> None:
     with served(archive.parent) as url, pytest.raises(ValueError, match="could not download"):
-        fetched(f"{url}/text8.zip", "c" * 64, tmp_path / "got.zip", silent)
+        fetch(f"{url}/text8.zip", "c" * 64, tmp_path / "got.zip", silent)
     assert not (tmp_path / "got.zip").exists()

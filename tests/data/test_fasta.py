@@ -40,7 +40,7 @@ def test_sequences_of_one_length_are_examples(tmp_path: Path) -> None:
     assert data.spec.vocabulary is not None
     assert data.spec.vocabulary.symbols == "ACGT"
     assert [data.spec.show(data.train[i]) for i in range(4)] == ["AAAACG", "CCCACG", "GGGACG", "TTTACG"]
-    assert "120 small letters read as capitals" in data.notes
+    assert "120 lower-case letters read as capitals" in data.notes
     assert data.spec.unit == "bits per character"
 
 
@@ -57,7 +57,7 @@ def test_sequences_of_several_lengths_are_joined(tmp_path: Path) -> None:
     [
         (">a\nACGN\n", "ACGT", "the record 'a' has the letter 'N' at position 3; expected ACGT"),
         ("ACGT\n", None, "line 1 comes before any line with >"),
-        ("", None, "holds no record"),
+        ("", None, "contains no records"),
         (">a\n>b\nAC\n", None, "the record 'a' has no sequence"),
         (">a\nAAAA\n", None, "at least two different characters"),
         (">a\nACGT\n", "AACGT", "at least two different characters"),

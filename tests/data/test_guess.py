@@ -1,4 +1,4 @@
-"""A path is read as what it is."""
+"""The format of a path is recognised from its ending and content."""
 
 import gzip
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from unordinal.config import DataConfig
-from unordinal.data import load_data, resolved_name, shape_of
-from unordinal.data.guess import guessed_kind
+from unordinal.data import load_data, resolve_name, shape_of
+from unordinal.data.guess import guess_format
 
 
-def test_every_kind_of_path(tmp_path: Path) -> None:
+def test_every_format_is_recognised(tmp_path: Path) -> None:
     for name, array in (
         ("row.npy", np.zeros(9, int)),
         ("codes.npy", np.zeros((9, 4), int)),
@@ -34,17 +34,17 @@ def test_every_kind_of_path(tmp_path: Path) -> None:
         "genes.fa.gz": "fasta",
         "pngs": "maps",
     }
-    for name, kind in expected.items():
-        assert guessed_kind(tmp_path / name) == kind, name
-        assert resolved_name(str(tmp_path / name)) == f"{kind}:{tmp_path / name}"
-        assert shape_of(str(tmp_path / name)) == ("maps" if kind == "maps" else "sequences")
+    for name, format_name in expected.items():
+        assert guess_format(tmp_path / name) == format_name, name
+        assert resolve_name(str(tmp_path / name)) == f"{format_name}:{tmp_path / name}"
+        assert shape_of(str(tmp_path / name)) == ("maps" if format_name == "maps" else "sequences")
     assert shape_of(f"array:{tmp_path / 'maps.npy'}") == "maps"  # said outright
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.csv.gz"])
 def test_tables_are_not_read_yet(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("a,b")
-    with pytest.raises(ValueError, match="is a table, and tables are not read yet"):
+    with pytest.raises(ValueError, match="is a table, which cannot be read"):
         load_data(DataConfig(str(tmp_path / name)))
 
 

@@ -28,7 +28,7 @@ def test_few_levels_are_so_many_classes(tmp_path: Path) -> None:
     assert data.spec.num_classes == 4
     assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
     assert data.spec.categories[1] == ("level 85", "#555555")
-    assert "the levels 0,85,170,255 are classes 0 to 3" in data.notes
+    assert "the grey levels 0,85,170,255 are classes 0 to 3" in data.notes
     again = load_data(DataConfig(str(folder), split="20,0,0", levels=data.spec.levels))
     assert np.array_equal(again.train.symbols, data.train.symbols)
 
@@ -49,23 +49,23 @@ def test_colours_are_classes_with_names(tmp_path: Path) -> None:
     data = load_data(DataConfig(str(folder), split="20,0,0", colours=COLOURS))
     assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
     assert data.spec.categories == (("road", "#804080"), ("sky", "#4682b4"), ("a tree", "#00ff00"))
-    with pytest.raises(ValueError, match=r"has colours \(RGB\)"):
+    with pytest.raises(ValueError, match=r"is a colour image \(its mode is RGB\)"):
         load_data(DataConfig(str(folder)))
-    with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d; it is none of the 2"):
+    with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d, which is none of the 2 colours"):
         load_data(DataConfig(str(folder), colours="road #804080\nsky #4682b4"))
 
 
 def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "maps", np.full((6, 4, 4), 85) * (np.arange(6) % 2)[:, None, None])
-    with pytest.raises(ValueError, match="has the level 85 at row 0, column 0; expected 0,170"):
+    with pytest.raises(ValueError, match="has the grey level 85 at row 0, column 0; expected 0,170"):
         load_data(DataConfig(str(folder), levels="0,170"))
     for text in ("0,85,17", "1,1", "a,b", "7", "0,256"):
-        with pytest.raises(ValueError, match="`levels` are"):
+        with pytest.raises(ValueError, match="`levels` must be"):
             Levels.of_text(text)
     for text in ("road", "road #80408\nsky #4682b4", "a 1 2 3\nb 1 2 3", "road 300 0 0\nsky #4682b4"):
         with pytest.raises(ValueError, match="`colours`"):
             Colours.of_text(text)
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="give only one of them"):
         load_data(DataConfig(str(folder), levels="0,85", colours=COLOURS))
 
 
@@ -73,5 +73,5 @@ def test_levels_and_colours_are_for_folders_of_pictures(tmp_path: Path) -> None:
     np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4))
     for name in (str(tmp_path / "maps.npy"), "docs"):
         for config in (DataConfig(name, levels="0,85"), DataConfig(name, colours=COLOURS)):
-            with pytest.raises(ValueError, match="says what the PNGs of a folder mean"):
+            with pytest.raises(ValueError, match="is only for folders of PNGs"):
                 load_data(config)

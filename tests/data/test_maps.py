@@ -47,8 +47,8 @@ def test_a_folder_of_pngs_is_read_in_order_of_names(tmp_path: Path, mode: str) -
     assert not data.test.flips
 
 
-def raw_png(pixels: np.ndarray, depth: int, kind: int) -> bytes:
-    """A PNG of indices written by hand: `kind` 0 is grey levels, 3 a palette; `depth` bits per pixel."""
+def raw_png(pixels: np.ndarray, depth: int, colour_type: int) -> bytes:
+    """A PNG of indices written by hand: `colour_type` 0 is grey levels, 3 a palette; `depth` bits per pixel."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -57,16 +57,18 @@ def raw_png(pixels: np.ndarray, depth: int, kind: int) -> bytes:
     bits = np.unpackbits(pixels.astype(">u2").view(np.uint8).reshape(height, width, 2), axis=2)[..., -depth:]
     rows = np.packbits(bits.reshape(height, -1), axis=1)
     lines = b"".join(b"\0" + row.tobytes() for row in rows)
-    palette = chunk(b"PLTE", bytes(range(3)) * min(2**depth, 256)) if kind == 3 else b""
-    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
+    palette = chunk(b"PLTE", bytes(range(3)) * min(2**depth, 256)) if colour_type == 3 else b""
+    header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, 0)
     start = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
     return start + palette + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize(("depth", "kind"), [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (1, 3), (2, 3), (4, 3), (8, 3)])
-def test_indices_of_every_depth_are_read_as_they_are(depth: int, kind: int) -> None:
+@pytest.mark.parametrize(
+    ("depth", "colour_type"), [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (1, 3), (2, 3), (4, 3), (8, 3)]
+)
+def test_indices_of_every_depth_are_read_as_they_are(depth: int, colour_type: int) -> None:
     pixels = random_maps(1, 6, 10, num_classes=min(2**depth, 200))[0]
-    assert np.array_equal(read_indices(io.BytesIO(raw_png(pixels, depth, kind)), "x.png"), pixels)
+    assert np.array_equal(read_indices(io.BytesIO(raw_png(pixels, depth, colour_type)), "x.png"), pixels)
 
 
 def test_sixteen_bits_may_hold_more_classes_than_there_can_be() -> None:
@@ -157,15 +159,15 @@ def break_truncated(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message", "settings"),
     [
-        (break_colours, r"005\.png has colours \(RGB\); expected one class index per pixel", {}),
+        (break_colours, r"005\.png is a colour image \(its mode is RGB\); expected one class index per pixel", {}),
         (break_size, r"005\.png is 4 x 8, but 000\.png is 4 x 6", {}),
         (break_odd, r"000\.png: maps of 5 x 6; expected an even height and width", {}),
-        (break_file, r"005\.png is not a PNG that can be read", {}),
-        (break_jpeg, r"005\.png is not a PNG that can be read", {}),
-        (break_animated, r"005\.png is animated; expected one picture", {}),
-        (break_truncated, r"005\.png is not a PNG that can be read", {}),
+        (break_file, r"005\.png cannot be read as a PNG", {}),
+        (break_jpeg, r"005\.png cannot be read as a PNG", {}),
+        (break_animated, r"005\.png is animated; expected a single image", {}),
+        (break_truncated, r"005\.png cannot be read as a PNG", {}),
         (None, r"\d+\.png has class 2, but num_classes is 2", {"num_classes": 2}),
-        (None, "maps keep the size they have; leave out `map_height` 32", {"map_height": 32}),
+        (None, "maps from files keep their size; leave out `map_height` 32", {"map_height": 32}),
         (None, "leave out `length` 9", {"length": 9}),
     ],
 )
@@ -188,7 +190,7 @@ def test_arrays_that_are_no_maps_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no PNGs in .*empty"):
         load_data(DataConfig(f"maps:{tmp_path / 'empty'}"))
     write_png(tmp_path / "one.png", random_maps(1)[0])
-    with pytest.raises(ValueError, match=r"one\.png is one picture"):
+    with pytest.raises(ValueError, match=r"one\.png is a single image"):
         load_data(DataConfig(f"maps:{tmp_path / 'one.png'}"))
 
 

@@ -14,7 +14,7 @@ from unordinal.data.splits import DrawnSplit, Split, cut, split_sizes
         ("0.9,0.1", "expected a split TRAIN,VAL,TEST"),
         ("a,b,c", "expected a split"),
         ("0.9,0.2,0.1", "sums to 1.2"),
-        ("900,50,51", "asks for 1001 symbols, but the data have 1000"),
+        ("900,50,51", "needs 1001 symbols, but the data have 1000"),
         ("-1,500,501", "expected a split"),
         ("nan,0.5,0.5", "expected a split"),
     ],
@@ -91,5 +91,5 @@ def test_splits_are_found_by_name_and_must_hold_an_example() -> None:
         stream.require("train", "val")
     with pytest.raises(ValueError, match="the test split has no examples"):
         stream.require("test")
-    with pytest.raises(ValueError, match="a stream of symbols needs a sequence length"):
+    with pytest.raises(ValueError, match="one long sequence of symbols needs a `length`"):
         Split(np.zeros(7, np.uint8))

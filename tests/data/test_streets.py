@@ -64,8 +64,8 @@ def test_only_training_scenes_are_flipped() -> None:
         (DataConfig("streets", map_width=0), "`map_width` must be even and at least 2, got 0"),
         (DataConfig("streets", split="1,1,1"), "leave out `split` 1,1,1"),
         (DataConfig("streets", length=4), "leave out `length` 4"),
-        (DataConfig("streets", num_classes=9), "streets have 8 classes"),
-        (DataConfig("docs", map_height=32), "`map_height` is for maps"),
+        (DataConfig("streets", num_classes=9), "streets always has 8 classes"),
+        (DataConfig("docs", map_height=32), "`map_height` is only for maps"),
         (DataConfig("docs", flips=True), "`flips` mirrors maps left to right; leave it out with docs"),
     ],
 )

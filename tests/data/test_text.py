@@ -107,7 +107,7 @@ def test_missing_files_and_unknown_names_are_refused(tmp_path: Path) -> None:
     for name, message in (
         (f"text:{tmp_path}/none.txt", "no file"),
         (f"text:{tmp_path}", "is a folder"),
-        ("text:", "lacks its file"),
+        ("text:", "lacks a path"),
         ("doc", "did you mean docs"),
         ("docs:x", "takes no argument"),
     ):

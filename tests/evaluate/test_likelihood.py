@@ -81,7 +81,7 @@ def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain(
     [
         ({"num_examples": 0}, "`num_examples` must be at least 1, got 0"),
         ({"repeats": 0}, "`repeats` must be at least 1, got 0"),
-        ({"num_examples": 99}, "asked for 99 examples, but the test split has 18"),
+        ({"num_examples": 99}, "`num_examples` is 99, but the test split has only 18"),
     ],
 )
 def test_impossible_requests_are_refused(settings: dict[str, int], message: str) -> None:

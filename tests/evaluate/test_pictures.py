@@ -9,15 +9,15 @@ from PIL import Image
 from unordinal.data.spec import DataSpec
 from unordinal.evaluate.pictures import (
     INVALID,
-    coloured,
     grid_figure,
     legend_handles,
     palette_of,
     plot_grid,
     plot_map_chain,
     plot_stages,
-    thinned,
-    tiled,
+    thin_chain,
+    tile,
+    to_colours,
 )
 
 NAMED = DataSpec("named", 2, (2, 4), categories=(("sea", "#0000ff"), ("land", "#00ff00")))
@@ -25,7 +25,7 @@ NAMED = DataSpec("named", 2, (2, 4), categories=(("sea", "#0000ff"), ("land", "#
 
 def test_classes_have_their_colours_and_invalid_codes_are_white() -> None:
     x = torch.tensor([[0, 1], [2, 7]])
-    assert coloured(x, NAMED).tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 255, 255], [255, 255, 255]]]
+    assert to_colours(x, NAMED).tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 255, 255], [255, 255, 255]]]
 
 
 def test_classes_without_names_have_colours_that_differ() -> None:
@@ -44,7 +44,7 @@ def test_legends_say_what_they_leave_out() -> None:
 
 def test_tiles_lie_row_by_row() -> None:
     pictures = np.stack([np.full((2, 3, 3), k, np.uint8) for k in range(3)])
-    out = tiled(pictures, columns=2, rows=2, gap=1)
+    out = tile(pictures, columns=2, rows=2, gap=1)
     assert out.shape == (5, 7, 3)
     assert (out[0, 0, 0], out[0, 4, 0], out[3, 0, 0]) == (0, 1, 2)
     assert out[2, 2, 0] == 255  # the gap
@@ -53,10 +53,10 @@ def test_tiles_lie_row_by_row() -> None:
 
 def test_long_chains_are_thinned_evenly_to_their_ends() -> None:
     chain: list[tuple[float, torch.Tensor]] = [(t, torch.zeros(2, 4)) for t in range(500, -1, -1)]
-    times = [t for t, _ in thinned(chain, 60)]
+    times = [t for t, _ in thin_chain(chain, 60)]
     assert len(times) == 60
     assert (times[0], times[-1]) == (500, 0)
-    assert len(thinned(chain[:7], 60)) == 7
+    assert len(thin_chain(chain[:7], 60)) == 7
 
 
 def test_a_grid_and_a_chain_can_be_opened() -> None:

@@ -1,4 +1,4 @@
-"""Single examples under a bound: drawn until they can be told apart, each with an honest error."""
+"""Scores of single examples under a bound: drawn until their ranking is reliable, with correct standard errors."""
 
 import math
 

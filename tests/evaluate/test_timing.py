@@ -1,4 +1,4 @@
-"""Times of samples: who takes part, what is counted, and what is refused."""
+"""Sampling times: which models are timed, which draws count, and what is refused."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unordinal.evaluate import timing
-from unordinal.evaluate.timing import Contestant, Entry, entries_of, time_sampling, timing_of
+from unordinal.evaluate.timing import Entry, TimedModel, entries_of, time_sampling, timing_of
 from unordinal.recipes import configured
 
 FAST = "text8/latent-iaf-scf"
@@ -46,28 +46,28 @@ def test_nothing_to_time_is_refused() -> None:
 
 def test_the_middle_the_mean_and_the_spread_are_those_of_the_seconds() -> None:
     entry = Entry("text8/arm", "", configured("text8/arm").model)
-    row = timing_of(Contestant(entry, 8, 10, lambda: None, [1.0, 2.0, 6.0]), "tiny")
+    row = timing_of(TimedModel(entry, 8, 10, lambda: None, [1.0, 2.0, 6.0]), "tiny")
     assert (row.median, row.mean, row.repeats) == (2.0, 3.0, 3)
     assert row.deviation == pytest.approx(7**0.5)
     assert row.paper is None
-    alone = timing_of(Contestant(entry, 256, 10, lambda: None, [1.0]), "paper")
+    alone = timing_of(TimedModel(entry, 256, 10, lambda: None, [1.0]), "paper")
     assert alone.deviation is None
     assert alone.paper == "35.5 (of 288)"
-    assert timing_of(Contestant(entry, 255, 10, lambda: None, [1.0]), "paper").paper is None
+    assert timing_of(TimedModel(entry, 255, 10, lambda: None, [1.0]), "paper").paper is None
 
 
 def test_the_first_round_warms_up_unless_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock on which the draws of a contestant take known seconds."""
+    """On a clock on which the draws of a model take known seconds."""
     for first, counted in ((9.0, [1.0, 1.0]), (11.0, [11.0, 1.0])):
         ticks = iter(itertools.accumulate([0.0, first, 0.0, 1.0, 0.0, 1.0]))
         monkeypatch.setattr(timing.time, "perf_counter", lambda ticks=ticks: next(ticks))
-        made: list[Contestant] = []
+        made: list[TimedModel] = []
 
-        def contestant(entry: Entry, length: int, seed: int, made: list[Contestant] = made) -> Contestant:
-            made.append(Contestant(entry, length, 1, lambda: None))
+        def build(entry: Entry, length: int, seed: int, made: list[TimedModel] = made) -> TimedModel:
+            made.append(TimedModel(entry, length, 1, lambda: None))
             return made[-1]
 
-        monkeypatch.setattr(timing, "contestant_of", contestant)
+        monkeypatch.setattr(timing, "build_timed_model", build)
         (row,), is_whole = time_sampling([FAST], size="tiny", lengths=[8], repeats=2)
         assert is_whole
         assert made[0].seconds == counted
@@ -92,7 +92,7 @@ def test_an_interruption_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch
         if next(calls) == 3:  # both have warmed up, and the first was measured once
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(timing, "contestant_of", lambda entry, length, seed: Contestant(entry, length, 1, draw))
+    monkeypatch.setattr(timing, "build_timed_model", lambda entry, length, seed: TimedModel(entry, length, 1, draw))
     rows, is_whole = time_sampling([FAST], size="tiny", lengths=[8, 16], repeats=2)
     assert not is_whole
     assert [(r.length, r.repeats) for r in rows] == [(8, 1)]

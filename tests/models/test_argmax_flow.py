@@ -246,7 +246,7 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
         ),
         (
             lambda: ArgmaxFlowSettings(AR, INVERSE, "ordinal", 3).build(DataSpec("d", 27, (4,))),
-            "one real per class, got base 3",
+            "one real number per class, got base 3",
         ),
         (lambda: ArgmaxFlowSettings(AR, INVERSE).build(DataSpec("d", 3, (4, 4))), r"shape \(4, 4\)"),
         (
@@ -264,11 +264,11 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
             lambda: ArgmaxFlowSettings(LEVELS, replace(MAP_INVERSE, num_flows=0), "ordinal").build(
                 DataSpec("d", 3, (8, 8))
             ),
-            "ordinal gives one real per pixel for 3 classes",
+            "ordinal gives one real number per pixel for 3 classes",
         ),
         (
             lambda: ArgmaxFlowSettings(LEVELS, replace(MAP_INVERSE, num_flows=0)).build(DataSpec("d", 2, (4, 8))),
-            "binary gives one real per pixel for 2 classes",
+            "binary gives one real number per pixel for 2 classes",
         ),
         (
             lambda: ArgmaxFlowSettings(LEVELS, MAP_INVERSE, "ordinal").build(DataSpec("d", 3, (8, 8))),

@@ -32,7 +32,7 @@ def test_the_toy_has_one_layer_each_way() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (DiscreteFlowSettings(LSTM(4, 1), "bipartite", num_flows=1), "moves only every second position"),
+        (DiscreteFlowSettings(LSTM(4, 1), "bipartite", num_flows=1), "transforms only half the positions"),
         (DiscreteFlowSettings(LSTM(4, 1), num_flows=0), "`model.num_flows` must be at least 1, got 0"),
         (DiscreteFlowSettings(LSTM(4, 1), "bipartit"), "unknown flow 'bipartit'; did you mean bipartite"),  # type: ignore[arg-type]
     ],

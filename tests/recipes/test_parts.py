@@ -6,8 +6,8 @@ import torch
 from unordinal.data.spec import DataSpec
 from unordinal.recipes.parts import (
     SURJECTIONS,
-    built_density,
-    built_surjection,
+    build_density,
+    build_surjection,
     context_net,
     noise,
     require_shape,
@@ -34,7 +34,7 @@ LEVELS = Levels(DenseNet(4, 1), 3, 1)
     ],
 )
 def test_a_surjection_has_so_many_reals(name: str, base: int | None, channels: int) -> None:
-    surjection = built_surjection(name, base, 27, INVERSE)
+    surjection = build_surjection(name, base, 27, INVERSE)
     assert surjection.num_channels == channels
     x = torch.arange(27).view(9, 3)
     surjection.train()
@@ -57,7 +57,7 @@ def test_every_surjection_is_known_by_name() -> None:
 def test_a_density_draws_what_it_was_built_for(
     density: Mixture | CouplingLayers | Levels, shape: tuple[int, ...]
 ) -> None:
-    made = built_density(density, shape, [])
+    made = build_density(density, shape, [])
     v, log_p = made.sample(2)
     assert v.shape == (2, *shape)
     with torch.no_grad():

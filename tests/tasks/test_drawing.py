@@ -79,7 +79,7 @@ def test_progress_adds_up_to_the_number_of_samples(model: Diffusion | ArgmaxFlow
 
 
 def test_what_a_model_cannot_do_is_refused() -> None:
-    with pytest.raises(ValueError, match="ArgmaxFlow draws a sample without a chain of steps to show"):
+    with pytest.raises(ValueError, match="ArgmaxFlow draws a sample without a chain of steps"):
         draw(coins(), 2, with_chain=True)
     with pytest.raises(ValueError, match="sampling from ArgmaxFlow has no setting steps"):
         draw(coins(), 2, steps=4)

@@ -141,7 +141,7 @@ DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "en
 
 def data_main(argv: list[str]) -> int:
     args = parse(DataArgs, argv, DATA)
-    from unordinal.data import DATASETS, check_kind, load_data
+    from unordinal.data import DATASETS, check_shape, load_data
 
     if args.name is None:
         if args.json:
@@ -164,7 +164,7 @@ def data_main(argv: list[str]) -> int:
     )
     check_png("--grid", args.grid)
     if args.grid:
-        check_kind(args.name, wants_maps=True, who="--grid")
+        check_shape(args.name, wants_maps=True, who="--grid")
     data = load_data(config, progress=progress)
     if args.grid:
         require_maps(data.spec)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unordinal.api import Run
     from unordinal.data.spec import DataSpec
     from unordinal.model import CategoricalModel
-    from unordinal.tasks.drawing import Drawn
+    from unordinal.tasks.drawing import Samples
 
 RECONSTRUCTED = 8  # maps at a time
 
@@ -208,7 +208,7 @@ def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
         return None
 
 
-def write_pictures(args: SampleArgs, run: "Run", drawn: "Drawn", tests: "Tensor | None") -> None:
+def write_pictures(args: SampleArgs, run: "Run", drawn: "Samples", tests: "Tensor | None") -> None:
     """The pictures that were asked for."""
     if args.chain:
         write_chain(args.chain, drawn.chains, run.spec)

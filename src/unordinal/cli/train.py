@@ -166,7 +166,7 @@ def main(argv: list[str]) -> int:
     if resume.is_resume(argv, {*RECIPES, *experiments()}):
         return resume.main(argv)
     config, args = parsed(argv)
-    from unordinal.data import check_kind, load_data, resolved_name
+    from unordinal.data import check_shape, load_data, resolve_name
     from unordinal.recipes import shape_wanted
     from unordinal.train.checks import check_settings
     from unordinal.train.run import RunFolder
@@ -175,8 +175,8 @@ def main(argv: list[str]) -> int:
     check_settings(config.train, config.optim)  # complain before any work
     wanted = shape_wanted(config.preset)
     if wanted is not None:
-        check_kind(config.data.name, wants_maps=wanted == "maps", who=config.preset)
-    config = replace(config, data=replace(config.data, name=resolved_name(config.data.name)))
+        check_shape(config.data.name, wants_maps=wanted == "maps", who=config.preset)
+    config = replace(config, data=replace(config.data, name=resolve_name(config.data.name)))
     path = folder_of(config, args.out, resume=args.resume)
     if args.resume and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))

@@ -1,4 +1,4 @@
-"""Data sets: text and arrays as classes, split, memory-mapped."""
+"""Data sets of classes: texts, arrays, FASTA files and maps, split into train, val and test and memory-mapped."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from unordinal.data.cityscapes import load_cityscapes
 from unordinal.data.docs import load_docs
 from unordinal.data.download import load_archive
 from unordinal.data.fasta import load_fasta
-from unordinal.data.guess import guessed_kind
+from unordinal.data.guess import guess_format
 from unordinal.data.maps import load_maps
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, Split
@@ -30,35 +30,35 @@ __all__ = [
     "DataSpec",
     "Split",
     "Vocabulary",
-    "check_kind",
+    "check_shape",
     "data_from_array",
     "load_data",
     "located_name",
-    "parsed_name",
+    "parse_name",
     "portable_name",
-    "resolved_name",
+    "resolve_name",
     "shape_of",
 ]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """How a data set is called, what it is, and what loads it: (argument, config, vocabulary, progress) -> Data."""
+    """An entry of DATASETS: how a data set is named, what it contains and how it is loaded."""
 
-    usage: str
+    usage: str  # how to write its name, such as text:PATH
     description: str
-    load: Callable[[str, DataConfig, Vocabulary | None, Progress], Data]
-    gives: Literal["sequences", "maps", "either"] = "sequences"
-    has_split: bool = True  # of its own; files of one's own are cut as asked for
-    has_classes: bool = True  # of its own, or those of a vocabulary; bare numbers take those of a trained model
-    has_letters: bool = False  # or may be given some, in place of bare numbers
-    is_sized: bool = False  # maps that are drawn or scaled to the size asked for
+    load: Callable[[str, DataConfig, Vocabulary | None, Progress], Data]  # takes the part of the name after the colon
+    gives: Literal["sequences", "maps", "either"] = "sequences"  # the shape of its examples
+    has_split: bool = True  # whether it comes with a split of its own; the user's own files are split as configured
+    has_classes: bool = True  # whether it defines its classes; if not, a trained model's number of classes is used
+    has_letters: bool = False  # whether `letters` may name its classes
+    is_sized: bool = False  # whether its maps are drawn or scaled to `map_height` and `map_width`
 
 
 DATASETS: dict[str, Dataset] = {
     "docs": Dataset(
         "docs",
-        "docstrings of Python's standard library (embedded; alphabet text8, chars or bytes)",
+        "docstrings of Python's standard library (no download; alphabet text8, chars or bytes)",
         lambda _argument, config, vocabulary, progress: load_docs(config, vocabulary, progress),
     ),
     "text8": Dataset(
@@ -78,7 +78,7 @@ DATASETS: dict[str, Dataset] = {
     ),
     "text": Dataset(
         "text:PATH",
-        "your own text: plain, .gz, .xz, .bz2 or .zip (alphabet text8, chars or bytes)",
+        "your own text file: plain, .gz, .xz, .bz2 or .zip (alphabet text8, chars or bytes)",
         lambda argument, config, vocabulary, progress: load_text(
             TextFile.of(Path(argument)), config, progress, vocabulary=vocabulary
         ),
@@ -86,7 +86,7 @@ DATASETS: dict[str, Dataset] = {
     ),
     "array": Dataset(
         "array:PATH",
-        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long row",
+        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long sequence (N,)",
         lambda argument, config, _vocabulary, progress: load_array_file(Path(argument), config, progress),
         gives="either",
         has_split=False,
@@ -102,14 +102,14 @@ DATASETS: dict[str, Dataset] = {
     ),
     "streets": Dataset(
         "streets",
-        "street scenes of 8 categories, drawn in perspective, new ones for every batch (embedded; of any size)",
+        "random street scenes of 8 categories, new ones for every training batch (no download; any even size)",
         lambda _argument, config, _vocabulary, progress: load_streets(config, progress),
         gives="maps",
         is_sized=True,
     ),
     "cityscapes": Dataset(
         "cityscapes[:PATH]",
-        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (of any size)",
+        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (scaled to any even size)",
         lambda argument, config, _vocabulary, progress: load_cityscapes(argument, config, progress),
         gives="maps",
         is_sized=True,
@@ -125,87 +125,119 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
-def parsed_name(name: str) -> tuple[Dataset, str]:
-    """The entry of DATASETS that a name means, and its file: a path is read as what it is."""
-    kind, colon, argument = name.partition(":")
-    dataset = DATASETS.get(kind)
+def parse_name(name: str) -> tuple[Dataset, str]:
+    """Return the entry of DATASETS that a name refers to, and its path or "".
+
+    The name of a file or folder that exists is accepted as well; its format is recognised from its ending and content.
+    """
+    key, colon, argument = name.partition(":")
+    dataset = DATASETS.get(key)
     if dataset is None and Path(name).expanduser().exists():
-        return DATASETS[guessed_kind(Path(name))], name
+        return DATASETS[guess_format(Path(name))], name
     if dataset is None and not colon and (Path(name).suffix or "/" in name):
-        raise ValueError(f"no file {name}; expected a text, an .npy or .npz, a FASTA file or a folder of PNGs")
+        raise ValueError(
+            f"there is no file {name}; expected a text file, an .npy or .npz, a FASTA file or a folder of PNGs"
+        )
     if dataset is None:
         usages = {d.usage: known for known, d in DATASETS.items()}
         raise unknown("data", name, usages, like=usages)
     takes_argument = ":" in dataset.usage
     if takes_argument and not argument and "[" not in dataset.usage:
-        raise ValueError(f"data {name!r} lacks its file; expected {dataset.usage}")
+        raise ValueError(f"data {name!r} lacks a path; expected {dataset.usage}")
     if colon and not takes_argument:
-        raise ValueError(f"data {kind!r} takes no argument, got {name!r}")
+        raise ValueError(f"data {key!r} takes no argument, got {name!r}")
     return dataset, argument
 
 
-def check_kind(name: str, *, wants_maps: bool, who: str) -> None:
-    """Refuse a data set by name whose examples are of the other kind than `who` takes."""
-    dataset, _ = parsed_name(name)
+def check_shape(name: str, *, wants_maps: bool, who: str) -> None:
+    """Raise a ValueError if the examples of a data set are not of the shape, maps or sequences, that `who` takes."""
+    dataset, _ = parse_name(name)
     if wants_maps and dataset.gives == "sequences":
         raise ValueError(f"{who} takes maps, but {name} gives sequences; use streets, cityscapes or maps:PATH")
     if not wants_maps and dataset.gives == "maps":
-        raise ValueError(f"{who} takes sequences, but {name} gives maps; use a preset of maps, cityscapes/...")
+        raise ValueError(f"{who} takes sequences, but {name} gives maps; use a preset for maps, cityscapes/...")
 
 
-def resolved_name(name: str) -> str:
-    """The name with its path made absolute, so that a run finds its data from any folder."""
-    dataset, argument = parsed_name(name)
-    kind = next(key for key, known in DATASETS.items() if known is dataset)
-    return f"{kind}:{Path(argument).expanduser().resolve()}" if argument else name
+def resolve_name(name: str) -> str:
+    """Return the name with its path made absolute, so that a run finds its data from any working folder."""
+    dataset, argument = parse_name(name)
+    key = next(key for key, known in DATASETS.items() if known is dataset)
+    return f"{key}:{Path(argument).expanduser().resolve()}" if argument else name
 
 
 def portable_name(name: str, folder: Path) -> str:
-    """The name with its path made relative to a run's folder, so that the run holds no path of this machine."""
-    kind, colon, argument = name.partition(":")
-    return f"{kind}:{Path(os.path.relpath(argument, folder.resolve())).as_posix()}" if colon else name
+    """Return the name with its path made relative to a run's folder, so that the two can be moved together."""
+    key, colon, argument = name.partition(":")
+    return f"{key}:{Path(os.path.relpath(argument, folder.resolve())).as_posix()}" if colon else name
 
 
 def located_name(name: str, folder: Path) -> str:
-    """The name that `portable_name` made relative to a run's folder, with its path made absolute again."""
-    kind, colon, argument = name.partition(":")
-    return f"{kind}:{(folder.resolve() / argument).resolve()}" if colon else name
+    """Undo `portable_name`: return the name with its path made absolute again."""
+    key, colon, argument = name.partition(":")
+    return f"{key}:{(folder.resolve() / argument).resolve()}" if colon else name
 
 
 def shape_of(name: str) -> Shape:
-    """Whether a data set by name holds sequences or maps; of an array, by its number of axes."""
-    dataset, argument = parsed_name(name)
+    """Return whether the named data set contains sequences or maps; arrays with three axes contain maps."""
+    dataset, argument = parse_name(name)
     if dataset.gives != "either":
         return dataset.gives
     return "maps" if array_axes(Path(argument)) == 3 else "sequences"
 
 
 def load_data(config: DataConfig, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
-    """Prepare (once) and open a data set by name; `vocabulary` is a trained model's, where there is one."""
+    """Load a data set by name.
+
+    The first time, texts and files are encoded and stored in the cache folder; later they are read from there.
+
+    Args:
+        config: the name of the data set or the path of a file, and how to encode and split it.
+        vocabulary: the vocabulary to encode a text or FASTA file with, usually that of a trained model. By default it
+            follows from `config` and from the data.
+        progress: receives the progress of downloading and preparing the data.
+
+    Returns:
+        The data set with its splits.
+
+    Raises:
+        ValueError: if the data cannot be read, or if a setting of `config` does not apply to them.
+
+    >>> data = load_data(DataConfig("eight-gaussians"))
+    >>> data.spec.num_classes, data.spec.event_shape, len(data.test)
+    (91, (2,), 10000)
+    """
     if config.length is not None and config.length < 1:
         raise ValueError(f"the sequence length must be at least 1, got {config.length}")
     if config.num_classes is not None and config.num_classes < 2:
         raise ValueError(f"the number of classes must be at least 2, got {config.num_classes}")
-    config = replace(config, name=resolved_name(config.name))
-    dataset, argument = parsed_name(config.name)
+    config = replace(config, name=resolve_name(config.name))
+    dataset, argument = parse_name(config.name)
     for name, value in (("`map_height`", config.map_height), ("`map_width`", config.map_width)):
         if value is not None and dataset.gives != "maps":
             raise ValueError(
-                f"{name} is for maps that are drawn or scaled; leave out {name} {value} with {config.name}"
+                f"{name} is only for maps that are drawn or scaled; leave out {name} {value} with {config.name}"
             )
     if config.letters is not None and not dataset.has_letters:
         raise ValueError(f"`letters` names the classes of arrays and FASTA files; leave it out with {config.name}")
     has_pictures = dataset is DATASETS["maps"] and Path(argument).is_dir()
     for name, text in (("levels", config.levels), ("colours", config.colours)):
         if text is not None and not has_pictures:
-            raise ValueError(f"`{name}` says what the PNGs of a folder mean; leave it out with {config.name}")
+            raise ValueError(f"`{name}` is only for folders of PNGs; leave it out with {config.name}")
     if config.flips and dataset.gives == "sequences":
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {config.name}, which gives sequences")
     return dataset.load(argument, config, vocabulary, progress)
 
 
 def data_from_array(array: Any, config: DataConfig | None = None) -> Data:
-    """Data from a NumPy array or tensor of classes, (N, *D) examples or (N,) symbols, or a dict of train, val and test.
+    """Make a data set from arrays or tensors of integer classes.
+
+    Args:
+        array: N examples (N, *D), or one long sequence of N symbols (N,) that is cut into sequences of
+            `config.length`; or a dict of three such arrays with the keys train, val and test.
+        config: how to split and name the classes; by default 90% train, 5% val and 5% test.
+
+    Returns:
+        The data set with its splits.
 
     >>> data_from_array(np.arange(600).reshape(100, 6) % 3).spec.event_shape
     (6,)

@@ -1,4 +1,4 @@
-"""Arrays of classes: .npz or .npy files of any integer type, or a NumPy array or tensor from Python."""
+"""Data sets from arrays of classes: .npz or .npy files of any integer type, NumPy arrays or tensors."""
 
 import hashlib
 import zipfile
@@ -24,17 +24,18 @@ UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
 def load_array_file(
     path: Path, config: DataConfig, progress: Progress, *, check: Callable[[tuple[int, ...], str], None] | None = None
 ) -> Data:
-    """An .npy file, or an .npz with `train`, `val` and `test` or with one array; other keys are ignored and named.
+    """Load an .npy file, or an .npz file with arrays `train`, `val` and `test` or with a single array.
 
-    `check` may refuse the shape of an array.
+    Other arrays beside train, val and test are ignored, which is said in the notes of the data set. `check` is called
+    with the shape and the name of each array and may raise an error.
     """
     path = path.expanduser().resolve()
     if not path.exists():
-        raise ValueError(f"no file {path}; expected an .npz or .npy of integer classes")
+        raise ValueError(f"there is no file {path}; expected an .npz or .npy of integer classes")
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     except UNREADABLE as error:
-        raise ValueError(f"{path} is no array; expected an .npz or .npy of integers, one per class") from error
+        raise ValueError(f"{path} is not an array; expected an .npz or .npy of integer classes") from error
     if isinstance(loaded, np.ndarray):
         if check is not None:
             check(loaded.shape, str(path))
@@ -46,13 +47,13 @@ def load_array_file(
         used = (keys[0],)
     else:
         raise ValueError(
-            f"{path} has the arrays {', '.join(keys) or 'none'}; expected train, val and test, or a single one to split"
+            f"{path} has the arrays {', '.join(keys) or 'none'}; expected train, val and test, or one array to split"
         )
     ignored = [key for key in keys if key not in used]
     try:
         arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
     except UNREADABLE as error:
-        raise ValueError(f"{path} is damaged, or holds something else than numbers") from error
+        raise ValueError(f"{path} is damaged, or its arrays are not numbers; expected integer classes") from error
     for key, array in arrays.items():
         if check is not None:
             check(array.shape, f"{path} [{key}]" if key else str(path))
@@ -61,7 +62,7 @@ def load_array_file(
 
 
 def array_axes(path: Path) -> int:
-    """The number of axes of the array in an .npy file, or of the first one in an .npz; 0 where it cannot be read."""
+    """Return the number of axes of the (first) array in an .npy or .npz file, or 0 if it cannot be read."""
     try:
         loaded = np.load(path.expanduser(), mmap_mode="r", allow_pickle=False)
         return loaded.ndim if isinstance(loaded, np.ndarray) else loaded[loaded.files[0]].ndim
@@ -79,15 +80,25 @@ def load_arrays(
     where: str | None = None,
     letters: str | None = None,
 ) -> Data:
-    """Arrays named train, val and test, or one named '' that is split here.
+    """Make a data set from arrays.
 
-    (N, *D) are N examples; (N,) is one long row of symbols, cut into sequences like a text. `where` is what a complaint
-    calls them, unless there is a file, `source`. `letters` name the classes.
+    Args:
+        arrays: arrays named train, val and test, or a single one named "" that is split here. Each has N examples
+            (N, *D), or is one long sequence of symbols (N,), which is cut into sequences like a text.
+        config: how to split the array, and what its classes are.
+        progress: receives the progress of preparing the arrays.
+        source: the file of the arrays, which is prepared once; None keeps the arrays in memory.
+        notes: remarks for the user of the data set.
+        where: the name of the arrays in error messages; by default the path of `source`.
+        letters: the names of the classes; by default those of `config`.
+
+    Returns:
+        The data set with its splits.
     """
     letters = letters or config.letters
     where = where or (str(source) if source else "the array")
     checked = {
-        name: checked_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
+        name: validated_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
     }
     first = next(iter(checked.values()))
     for name, array in checked.items():
@@ -129,30 +140,35 @@ def load_arrays(
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
     train, val, test = cut(stored, sizes, length, flips=config.flips)
     if length is None and config.length not in (None, event_shape[-1]):
-        notes = (*notes, f"its examples have shape {event_shape}; a sequence length is for one long row of symbols")
+        notes = (
+            *notes,
+            f"its examples have shape {event_shape}; `length` only applies to one long sequence of symbols",
+        )
     vocabulary = Vocabulary("chars", letters) if letters else None
     spec = DataSpec(config.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
     return Data(spec, train, val, test, notes)
 
 
-def number_of_classes(largest: int, letters: str | None, asked: int | None, where: str) -> int:
-    """As many as there are letters, as asked for, or as the largest class needs."""
+def number_of_classes(largest: int, letters: str | None, configured: int | None, where: str) -> int:
+    """Return the number of letters, else the configured number of classes, else the largest class + 1."""
     if letters is not None and (len(set(letters)) != len(letters) or len(letters) < 2):
         raise ValueError(f"`letters` must be at least two different characters, one per class; got {letters!r}")
-    if letters is not None and asked not in (None, len(letters)):
-        raise ValueError(f"`letters` names {len(letters)} classes, but `num_classes` is {asked}")
-    num_classes = len(letters) if letters is not None else asked or largest + 1
+    if letters is not None and configured not in (None, len(letters)):
+        raise ValueError(f"`letters` names {len(letters)} classes, but `num_classes` is {configured}")
+    num_classes = len(letters) if letters is not None else configured or largest + 1
     if largest >= num_classes:
         raise ValueError(f"{where} has class {largest}, but num_classes is {num_classes}; classes run from 0")
     if num_classes > MAX_CLASSES:
         raise ValueError(f"{where} has {num_classes} classes; at most {MAX_CLASSES} are supported")
     if num_classes < 2:
-        raise ValueError(f"{where} has only class 0; there is nothing to learn (set `num_classes` if others exist)")
+        raise ValueError(
+            f"{where} has only class 0, so there is nothing to learn; set `num_classes` if there are other classes"
+        )
     return num_classes
 
 
-def checked_classes(array: np.ndarray, where: str) -> np.ndarray:
-    """The array itself, once it is known to hold classes."""
+def validated_classes(array: np.ndarray, where: str) -> np.ndarray:
+    """Return the array, or raise a ValueError if it does not contain classes."""
     if array.dtype == bool:
         array = array.view(np.uint8)
     if not np.issubdtype(array.dtype, np.integer):
@@ -160,7 +176,7 @@ def checked_classes(array: np.ndarray, where: str) -> np.ndarray:
     if array.ndim == 0 or array.size == 0:
         raise ValueError(f"{where} has shape {array.shape}; expected (N, *D) examples or (N,) symbols")
     if array.min() < 0:
-        raise ValueError(f"{where} has class {array.min()}; expected classes from 0 on")
+        raise ValueError(f"{where} has class {array.min()}; expected classes from 0 to K-1")
     if array.max() >= MAX_CLASSES:
         raise ValueError(f"{where} has class {array.max()}; at most {MAX_CLASSES} classes are supported")
     return array

@@ -1,4 +1,4 @@
-"""Cityscapes' fine label maps as 8 categories at a small size: the paper's second experiment (section 6.2)."""
+"""The fine label maps of Cityscapes, reduced to 8 categories and a small size (section 6.2 of the paper)."""
 
 import hashlib
 import io
@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 
 from unordinal.config import DataConfig
-from unordinal.data.maps import check_own, nearest, read_indices, sides
+from unordinal.data.maps import check_fixed, map_size, nearest, read_indices
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
@@ -21,13 +21,13 @@ from unordinal.progress import Progress
 
 ARCHIVE = "gtFine_trainvaltest.zip"
 SUFFIX = "_gtFine_labelIds.png"
-NUM_TRAIN, NUM_VAL = 2975, 500  # label maps of the archive's train and val
-SIZES = (2500, 475, NUM_VAL)  # train and validation are those of `train` in order of their names, test is `val`
+NUM_TRAIN, NUM_VAL = 2975, 500  # numbers of label maps in the archive's train and val
+SIZES = (2500, 475, NUM_VAL)  # train and val are the archive's train, sorted by name; test is the archive's val
 
 
 @dataclass(frozen=True)
 class Label:
-    """A row of the data set's own table."""
+    """A label of Cityscapes, with its id in label maps and its category."""
 
     name: str
     id: int
@@ -81,7 +81,7 @@ LABELS = (
     Label("train", 31, 7, (0, 80, 100)),
     Label("motorcycle", 32, 7, (0, 0, 230)),
     Label("bicycle", 33, 7, (119, 11, 32)),
-    Label("license plate", -1, 7, (0, 0, 142)),  # never drawn into a label map
+    Label("license plate", -1, 7, (0, 0, 142)),  # does not occur in label maps
 )
 UNKNOWN = 255
 CATEGORY_OF = np.full(256, UNKNOWN, np.uint8)
@@ -91,17 +91,17 @@ for _label in LABELS:
 
 
 def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Data:
-    """The label maps of the archive, or of the folder it unpacks to, scaled and cached."""
-    check_own(config, "cityscapes", len(CATEGORIES))
-    height, width = sides(config)
-    path = found_archive(argument)
-    with opened_source(path) as source:
+    """Load the label maps of the archive, or of the folder it unpacks to; they are scaled the first time and cached."""
+    check_fixed(config, "cityscapes", len(CATEGORIES))
+    height, width = map_size(config)
+    path = find_archive(argument)
+    with open_source(path) as source:
         names = {part: source.labels(part) for part in ("train", "val")}
         for part, wanted in (("train", NUM_TRAIN), ("val", NUM_VAL)):
             if len(names[part]) != wanted:
                 raise ValueError(
                     f"{path} has {len(names[part]):,} label maps in gtFine/{part}, expected {wanted:,}; "
-                    f"is {ARCHIVE} whole?"
+                    f"is {ARCHIVE} complete?"
                 )
 
         def blocks() -> Iterator[np.ndarray]:
@@ -119,21 +119,21 @@ def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Da
 
 
 def label_categories(file: IO[bytes], where: str) -> np.ndarray:
-    """The category of every pixel of a label map: (H, W) uint8."""
+    """Return the category of every pixel of a label map, (H, W) uint8; `where` names it in error messages."""
     ids = read_indices(file, where)
     categories = CATEGORY_OF[ids]
     if (categories == UNKNOWN).any():
         wrong = int(ids[categories == UNKNOWN][0])
-        raise ValueError(f"{where} has label id {wrong}, which Cityscapes does not know; expected 0 to 33")
+        raise ValueError(f"{where} has label id {wrong}, which Cityscapes does not define; expected 0 to 33")
     return categories
 
 
-def found_archive(argument: str) -> Path:
-    """The archive or the folder that was named, or that lies where downloads do."""
+def find_archive(argument: str) -> Path:
+    """Return the path of the archive or its folder: `argument` if there is one, else that in the downloads folder."""
     if argument:
         path = Path(argument).expanduser().resolve()
         if not path.exists():
-            raise ValueError(f"no file or folder {path}; expected {ARCHIVE} or the folder it unpacks to")
+            raise ValueError(f"there is no file or folder {path}; expected {ARCHIVE} or the folder it unpacks to")
         return path
     for path in (data_folder() / "downloads" / ARCHIVE, data_folder() / "downloads" / "gtFine"):
         if path.exists():
@@ -141,64 +141,69 @@ def found_archive(argument: str) -> Path:
     raise ValueError(
         f"Cityscapes cannot be downloaded without an account: get {ARCHIVE} (241 MB) at "
         "https://www.cityscapes-dataset.com/downloads/ (free for research under the terms of "
-        f"https://www.cityscapes-dataset.com/license/), put it at {data_folder() / 'downloads' / ARCHIVE} or name it: "
-        "`data` cityscapes:PATH; `data` streets needs no download"
+        f"https://www.cityscapes-dataset.com/license/), put it at {data_folder() / 'downloads' / ARCHIVE} or set "
+        "`data` to cityscapes:PATH; the similar `data` streets needs no download"
     )
 
 
 class FolderSource:
-    """Label maps below an unpacked folder."""
+    """The label maps in the folder that the archive unpacks to."""
 
     def __init__(self, root: Path):
         self.root = root
 
     def labels(self, part: str) -> list[str]:
+        """Return the names of the label maps of a part, train or val."""
         return sorted(str(path.relative_to(self.root)) for path in (self.root / part).glob(f"*/*{SUFFIX}"))
 
     def open(self, name: str) -> IO[bytes]:
+        """Open a label map."""
         return (self.root / name).open("rb")
 
     def state(self, names: list[str]) -> str:
-        """Changes when any of these files does."""
+        """Return a text that changes whenever one of the named files does."""
         states = [(name, (self.root / name).stat()) for name in names]
         lines = "".join(f"{name} {status.st_size} {status.st_mtime_ns}\n" for name, status in states)
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
 class ZipSource:
-    """Label maps inside the archive."""
+    """The label maps in the archive."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile):
         self.path, self.archive = path, archive
 
     def labels(self, part: str) -> list[str]:
+        """Return the names of the label maps of a part, train or val."""
         return sorted(n for n in self.archive.namelist() if n.startswith(f"gtFine/{part}/") and n.endswith(SUFFIX))
 
     def open(self, name: str) -> IO[bytes]:
+        """Open a label map."""
         try:
             return io.BytesIO(self.archive.read(name))
         except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError) as error:
             raise ValueError(f"{self.path}: {name} cannot be unpacked: {error}") from error
 
-    def state(self, names: list[str]) -> str:  # noqa: ARG002 (the archive stands for all of them)
+    def state(self, names: list[str]) -> str:  # noqa: ARG002 (all files are in one archive)
+        """Return a text that changes whenever the archive does."""
         status = self.path.stat()
         return f"{status.st_size} {status.st_mtime_ns}"
 
 
 @contextmanager
-def opened_source(path: Path) -> Iterator[FolderSource | ZipSource]:
-    """Where the label maps of an archive or a folder can be read."""
+def open_source(path: Path) -> Iterator[FolderSource | ZipSource]:
+    """Open the archive or its folder to read label maps from."""
     if path.is_dir():
         root = path / "gtFine" if (path / "gtFine").is_dir() else path
         if not (root / "train").is_dir():
-            raise ValueError(f"{path} holds no gtFine/train; expected the folder that {ARCHIVE} unpacks to")
+            raise ValueError(f"{path} does not contain gtFine/train; expected the folder that {ARCHIVE} unpacks to")
         yield FolderSource(root)
         return
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{path} is not a zip archive that can be read: {error}") from error
+        raise ValueError(f"{path} cannot be read as a zip archive: {error}") from error
     with archive:
         if not any(name.startswith("gtFine/") for name in archive.namelist()):
-            raise ValueError(f"{path} holds no gtFine folder; expected {ARCHIVE}")
+            raise ValueError(f"{path} does not contain gtFine; expected {ARCHIVE}")
         yield ZipSource(path, archive)

@@ -1,4 +1,4 @@
-"""The embedded default text: the docstrings of Python's own standard library. No download, no bundled file."""
+"""The default text: the docstrings of the standard library of the running Python, which needs no download."""
 
 import ast
 import hashlib
@@ -17,13 +17,13 @@ from unordinal.data.text import TextFile, load_text
 from unordinal.progress import Progress
 
 EXCLUDED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "turtledemo"}
-HELD_OUT = 0.05  # share of the text in val, and as much again in test
-SMALLEST = 100_000  # characters; fewer means that Python came without its sources
+HELD_OUT = 0.05  # fraction of the text in val, and the same in test
+SMALLEST = 100_000  # characters of train; fewer mean that Python was installed without its sources
 SEPARATOR = "\n\n"
 
 
 def docstrings(library: Path, progress: Progress) -> dict[str, list[str]]:
-    """Distinct docstrings by top-level module, so that near copies within a package stay together."""
+    """Return the distinct docstrings of each top-level module."""
     files = sorted(path for path in library.rglob("*.py") if not EXCLUDED & set(path.relative_to(library).parts))
     found: dict[str, list[str]] = {}
     seen: set[str] = set()
@@ -39,30 +39,33 @@ def docstrings(library: Path, progress: Progress) -> dict[str, list[str]]:
 
 
 def docstrings_of(path: Path) -> Iterator[str]:
-    """Every docstring of a source file, cleaned of its indentation."""
+    """Yield the docstrings of a source file without their indentation."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in old sources
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
-        return  # a few files of some versions are broken on purpose
+        return  # some versions contain files with deliberate syntax errors
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
-            # ASCII only, so that a count of characters is one of bytes; a handful of docstrings are left out
+            # ASCII only, so that characters and bytes are equally many; this leaves out few docstrings
             if text and text.isascii() and all(c.isprintable() or c == "\n" for c in text):
                 yield text
 
 
 def split_by_module(found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Docstrings of test, val and train: whole modules, in an order that their names' hashes shuffle."""
+    """Assign the docstrings of whole modules to train, val or test, in the order of the hashes of the modules' names.
+
+    Docstrings of one module are often similar, so they must not be in different splits.
+    """
     modules = sorted(found, key=lambda name: hashlib.sha256(name.encode()).digest())
     quota = HELD_OUT * sum(len(text) for texts in found.values() for text in texts)
     parts: dict[str, list[str]] = {"train": [], "val": [], "test": []}
     sizes = dict.fromkeys(parts, 0.0)
     for module in modules:
         size = sum(len(text) for text in found[module])
-        # a large package would swallow a held-out part whole, so those take only modules up to half their quota
+        # a large package would fill val or test alone, so these take only modules up to half of their size
         part = next((p for p in ("test", "val") if sizes[p] < quota and size < quota / 2), "train")
         parts[part] += found[module]
         sizes[part] += size
@@ -70,12 +73,12 @@ def split_by_module(found: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def as_text8(text: str) -> str:
-    """Lower case, every run of other characters one space."""
+    """Return the text in lower case, with every run of characters other than a-z replaced by one space."""
     return re.sub("[^a-z]+", " ", text.lower()).strip()
 
 
 def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """The docstrings in the 27-symbol form (alphabet text8) or as they are (chars, bytes)."""
+    """Load the docstrings, reduced to a-z and space (alphabet text8) or unchanged (chars, bytes)."""
     form = "text8" if (vocabulary.kind if vocabulary else config.alphabet) == "text8" else "full"
     version = "{}.{}.{}".format(*sys.version_info)
     path = data_folder() / "docs" / f"python-{version}-{form}.txt"
@@ -88,7 +91,9 @@ def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progr
         else:
             joined = {name: SEPARATOR.join(texts) + SEPARATOR for name, texts in parts.items()}
         if len(joined["train"]) < SMALLEST:
-            raise ValueError(f"{library} has no sources to take docstrings from; give a text with `data` text:PATH")
+            raise ValueError(
+                f"{library} has no Python sources to read docstrings from; set `data` to text:PATH, a text of your own"
+            )
         with replacing(path) as file:
             file.write("".join(joined[name] for name in ("train", "val", "test")).encode())
         with replacing(sizes_path) as file:

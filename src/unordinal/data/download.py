@@ -1,4 +1,4 @@
-"""text8 and enwik8: downloaded once, checked by sha256, kept where a person can also put them by hand."""
+"""The texts text8 and enwik8, which are downloaded once, or placed by hand, and checked by sha256."""
 
 import logging
 from pathlib import Path
@@ -25,14 +25,14 @@ ARCHIVES = {
 
 
 def load_archive(name: str, config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """The 100 million characters or bytes in their official split."""
+    """Load text8 or enwik8 in its official split, downloading it if necessary."""
     url, sha256 = ARCHIVES[name]
-    path = fetched(url, sha256, data_folder() / "downloads" / f"{name}.zip", progress)
+    path = fetch(url, sha256, data_folder() / "downloads" / f"{name}.zip", progress)
     return load_text(TextFile.of(path), config, progress, vocabulary=vocabulary, official_split=OFFICIAL_SPLIT)
 
 
-def fetched(url: str, sha256: str, path: Path, progress: Progress) -> Path:
-    """`path`, downloaded from `url` first where it is missing; a file of another sha256 is refused, not replaced."""
+def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
+    """Download `url` to `path` unless that exists, and return `path`; raise a ValueError if its sha256 is wrong."""
     import pooch
 
     checked = path.with_name(f"{path.name}.sha256")
@@ -42,17 +42,21 @@ def fetched(url: str, sha256: str, path: Path, progress: Progress) -> Path:
             return path
         found = pooch.file_hash(str(path), alg="sha256")
         if found != sha256:
-            raise ValueError(f"{path} has sha256 {found}, expected {sha256}; remove it, or put the right file there")
+            raise ValueError(
+                f"{path} has sha256 {found}, expected {sha256}; remove the file or replace it by the right one"
+            )
         checked.write_text(stamp)
         return path
     pooch.get_logger().setLevel(logging.ERROR)
-    bar = Bar(progress, f"Downloading {path.name}")
+    bar = PoochBar(progress, f"Downloading {path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         downloader = pooch.HTTPDownloader(progressbar=bar, timeout=30)
         pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
     except PermissionError as error:
-        raise ValueError(f"cannot write to {path.parent}; set UNORDINAL_DATA to a folder you own") from error
+        raise ValueError(
+            f"cannot write to {path.parent}; set UNORDINAL_DATA to a folder that you can write to"
+        ) from error
     except (OSError, ValueError) as error:  # no network, a broken connection, a wrong hash
         raise ValueError(
             f"could not download {url} ({type(error).__name__}); put the file at {path} yourself; "
@@ -63,8 +67,8 @@ def fetched(url: str, sha256: str, path: Path, progress: Progress) -> Path:
     return path
 
 
-class Bar:
-    """What pooch wants of a progress bar, on top of ours."""
+class PoochBar:
+    """A progress bar with the methods that pooch calls, which reports to a `Progress` of this library."""
 
     def __init__(self, progress: Progress, what: str):
         self.progress, self.what, self.total = progress, what, 0
@@ -72,15 +76,17 @@ class Bar:
         self._advance: Any = None
 
     def update(self, amount: int) -> None:
+        """Report that `amount` more bytes are downloaded."""
         if self._open is None:
             self._open = self.progress(self.what, self.total or None)
             self._advance = self._open.__enter__()
         self._advance(amount)
 
     def reset(self) -> None:
-        """pooch calls this before it fills the bar once more to be sure that it ends full; ours is full already."""
+        """Do nothing. After a download pooch resets and refills the bar, but this one is already full."""
 
     def close(self) -> None:
+        """End the progress report."""
         if self._open is not None:
             self._open.__exit__(None, None, None)
             self._open = None

@@ -1,4 +1,4 @@
-"""FASTA files: DNA, RNA or protein sequences as classes, one per letter."""
+"""Data sets from FASTA files: DNA, RNA or protein sequences with one class per letter."""
 
 from pathlib import Path
 
@@ -15,14 +15,15 @@ ENDINGS = (".fasta", ".fa", ".fna", ".faa", ".ffn")
 
 
 def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """Records of one length are examples; records of several lengths are joined to one long row of symbols.
+    """Load a FASTA file.
 
-    The letters are those of a trained model's vocabulary, of `letters`, or all that the file has, in order.
+    If all records have the same length, each is an example; otherwise they are joined to one long sequence. The letters
+    are those of `vocabulary`, else of `config.letters`, else all that occur in the file, in alphabetical order.
     """
     file = TextFile.of(path)
     records = read_records(file, progress)
     if not records:
-        raise ValueError(f"{file.path} holds no record; expected lines that begin with > and sequences below them")
+        raise ValueError(f"{file.path} contains no records; expected lines that begin with > and sequences below them")
     lowered = sum(sum(letter.islower() for letter in sequence) for _, sequence in records)
     records = [(name, sequence.upper()) for name, sequence in records]
     found = "".join(sorted({letter for _, sequence in records for letter in sequence}))
@@ -37,7 +38,7 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
                 f"expected {letters} (`letters` sets them)"
             )
     known = Vocabulary("chars", letters)
-    notes = [f"{lowered} small letters read as capitals"] if lowered else []
+    notes = [f"{lowered} lower-case letters read as capitals"] if lowered else []
     if len({len(sequence) for _, sequence in records}) == 1:
         array = np.stack([known.encode(sequence).numpy() for _, sequence in records])
         notes.append(f"{len(records)} sequences of {array.shape[1]} letters, {letters}")
@@ -49,7 +50,7 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
 
 
 def read_records(file: TextFile, progress: Progress) -> list[tuple[str, str]]:
-    """The name and the sequence of each record."""
+    """Return the name and the sequence of each record."""
     try:
         text = b"".join(file.blocks(progress, "Reading sequences")).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""What a path holds, from what it is: so that nobody must say it."""
+"""Recognise the format of a file or folder, so that the user does not have to name it."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ PACKED = (".gz", ".xz", ".bz2", ".zip")
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 
 
-def guessed_kind(path: Path) -> str:
-    """The name in DATASETS that a path is to be read as: text, array, maps or fasta."""
+def guess_format(path: Path) -> str:
+    """Return the name in DATASETS of the format to read a path as: text, array, maps or fasta."""
     path = path.expanduser()
     ending = path.suffix.lower()
     inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
     if inner in TABLES or ending in TABLES:
-        raise ValueError(f"{path} is a table, and tables are not read yet; save its columns as an .npy of integers")
+        raise ValueError(f"{path} is a table, which cannot be read; save its columns as an .npy of integers")
     if path.is_dir():
         return "maps"
     if ending in (".npy", ".npz"):

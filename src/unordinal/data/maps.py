@@ -1,4 +1,4 @@
-"""Maps of classes: an .npz or .npy of (N, height, width), or a folder of PNGs whose pixels are class indices."""
+"""Data sets of maps, 2-d arrays of classes: an .npz or .npy (N, height, width), or a folder of PNGs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,26 +13,26 @@ from unordinal.data.spec import MAX_CHARACTERS
 from unordinal.data.splits import Data
 from unordinal.progress import Advance, Progress
 
-HEIGHT, WIDTH = 32, 64  # where maps are drawn or scaled, unless told otherwise
-INDEX_MODES = ("P", "L", "1", "I", "I;16")  # of PNGs whose pixels are single numbers
-HEADER_BYTES, DEPTH_BYTE, KIND_BYTE, GREY = 26, 24, 25, 0  # of a PNG's header
+HEIGHT, WIDTH = 32, 64  # the default size of maps that are drawn or scaled
+INDEX_MODES = ("P", "L", "1", "I", "I;16")  # modes in Pillow of PNGs whose pixels are single numbers
+HEADER_BYTES, DEPTH_BYTE, COLOUR_TYPE_BYTE, GREY = 26, 24, 25, 0  # positions and values in the header of a PNG
 
 
 def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
-    """Maps of one even size; training ones are mirrored at random where `flips` asks for it."""
+    """Load maps that all have the same even height and width."""
     path = path.expanduser().resolve()
     for name, value in (("length", config.length), ("map_height", config.map_height), ("map_width", config.map_width)):
         if value is not None:
-            raise ValueError(f"maps keep the size they have; leave out `{name}` {value}")
+            raise ValueError(f"maps from files keep their size; leave out `{name}` {value}")
     if path.is_dir():
         return load_folder(path, config, progress)
     if path.suffix.lower() == ".png":
-        raise ValueError(f"{path} is one picture; expected an .npz, an .npy or a folder of PNGs")
+        raise ValueError(f"{path} is a single image; expected an .npz, an .npy or a folder of PNGs")
     return load_array_file(path, config, progress, check=check_maps)
 
 
 def check_maps(shape: tuple[int, ...], where: str) -> None:
-    """Refuse an array that is not (N, height, width) with even sides."""
+    """Raise a ValueError if a shape is not (N, height, width) with an even height and width."""
     if len(shape) != 3:
         raise ValueError(f"{where} has shape {shape}; expected maps, (N, height, width)")
     if shape[1] % 2 or shape[2] % 2:
@@ -40,28 +40,28 @@ def check_maps(shape: tuple[int, ...], where: str) -> None:
 
 
 def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
-    """PNGs in order of their names, to be split, or those of train, val and test."""
+    """Load PNGs from the subfolders train, val and test, or those of the folder itself, sorted by name and split."""
     has_splits = all((folder / name).is_dir() for name in SPLITS)
     files = {name: pngs_in(folder / name) for name in SPLITS} if has_splits else {"": pngs_in(folder)}
     for name, found in files.items():
         if not found:
             raise ValueError(
-                f"no PNGs in {folder / name}; expected label maps there, or in train, val and test below it"
+                f"there are no PNGs in {folder / name}; expected maps there, or in its subfolders train, val and test"
             )
     used = {file for found in files.values() for file in found}
     ignored = [file for file in folder.rglob("*") if file.is_file() and file not in used]
-    notes = [f"ignored {len(ignored)} other files, the first {ignored[0]}"] if ignored else []
+    notes = [f"ignored {len(ignored)} other files, the first is {ignored[0]}"] if ignored else []
     levels = Levels.of_text(config.levels) if config.levels else None
     colours = Colours.of_text(config.colours) if config.colours else None
     if levels and colours:
-        raise ValueError("`levels` are for grey pictures and `colours` for coloured ones; give one of them")
+        raise ValueError("`levels` are for grey images and `colours` for colour images; give only one of them")
     with progress("Reading maps", len(used)) as advance:
         arrays = {name: read_maps(found, config, colours or levels, advance) for name, found in files.items()}
     if levels is None and colours is None and config.num_classes is None:
         levels = Levels.found_in(arrays.values())
         if levels is not None:
             arrays = {name: levels.classes_of(maps, str(folder)) for name, maps in arrays.items()}
-            notes.append(f"the levels {levels.text} are classes 0 to {len(levels.values) - 1}")
+            notes.append(f"the grey levels {levels.text} are classes 0 to {len(levels.values) - 1}")
     named = colours or levels
     if named is not None:
         config = replace(config, num_classes=len(named.categories))
@@ -72,7 +72,7 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     categories = named.categories if named else ()
     values = levels.values if levels else range(data.spec.num_classes)
     shown = [] if colours else png_palette(next(iter(files.values()))[0])[: max(values) + 1]
-    if len(set(shown)) == max(values) + 1:  # the pictures themselves say how their classes are to be shown
+    if len(set(shown)) == max(values) + 1:  # the palette of the PNGs gives each class a colour
         names = [name for name, _ in categories] or [str(k) for k in values]
         categories = tuple((name, shown[v]) for name, v in zip(names, values, strict=True))
     data = replace(data, spec=replace(data.spec, categories=categories, levels=levels.text if levels else ""))
@@ -80,7 +80,7 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
 
 
 def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | None, advance: Advance) -> np.ndarray:
-    """The classes of some PNGs of one size: (N, height, width)."""
+    """Return the classes of PNGs that all have the same size: (N, height, width)."""
     maps: list[np.ndarray] = []
     for file in files:
         with file.open("rb") as stream:
@@ -98,7 +98,7 @@ def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | N
             (height, width), shape = pixels.shape, maps[0].shape
             raise ValueError(
                 f"{file} is {height} x {width}, but {files[0].name} is {shape[0]} x {shape[1]}; "
-                "all maps of a folder must have one size"
+                "all maps of a folder must have the same size"
             )
         maps.append(pixels)
         advance(1)
@@ -106,11 +106,12 @@ def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | N
 
 
 def pngs_in(folder: Path) -> list[Path]:
+    """Return the PNG files in a folder, sorted by name."""
     return sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")
 
 
 def png_palette(file: Path) -> list[str]:
-    """The colours of a PNG's palette, as #rrggbb; none where it has no palette."""
+    """Return the colours of the palette of a PNG as #rrggbb; an empty list if it has no palette."""
     from PIL import Image
 
     with Image.open(file, formats=("PNG",)) as image:
@@ -119,12 +120,12 @@ def png_palette(file: Path) -> list[str]:
 
 
 def read_indices(file: IO[bytes], where: str) -> np.ndarray:
-    """The number of every pixel of a grey PNG or one with a palette: (height, width) uint8."""
+    """Return the grey levels or palette indices of a PNG: (height, width) uint8."""
     header = file.read(HEADER_BYTES)
     file.seek(0)
     pixels = read_pixels(file, where, INDEX_MODES).astype(np.int64)
     depth = header[DEPTH_BYTE]
-    if header[KIND_BYTE] == GREY and depth in (2, 4):  # which Pillow stretches to 0..255
+    if header[COLOUR_TYPE_BYTE] == GREY and depth in (2, 4):  # Pillow scales these to 0..255
         pixels //= 255 // (2**depth - 1)
     for value in (int(pixels.max()), int(pixels.min())):
         if not 0 <= value < MAX_CHARACTERS:
@@ -133,29 +134,29 @@ def read_indices(file: IO[bytes], where: str) -> np.ndarray:
 
 
 def read_pixels(file: IO[bytes], where: str, modes: tuple[str, ...]) -> np.ndarray:
-    """The pixels of a PNG of one of some modes; `where` is what a complaint calls it."""
+    """Return the pixels of a PNG that has one of the given modes; `where` names it in error messages."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(file, formats=("PNG",)) as image:
             if getattr(image, "n_frames", 1) > 1:
-                raise ValueError(f"{where} is animated; expected one picture")
+                raise ValueError(f"{where} is animated; expected a single image")
             if image.mode in modes:
                 return np.asarray(image)
             if "RGB" in modes and image.mode in ("RGBA", "P"):
                 return np.asarray(image.convert("RGB"))
             if "RGB" in modes:
-                raise ValueError(f"{where} is not in colour ({image.mode}); leave out `colours`")
+                raise ValueError(f"{where} is not a colour image (its mode is {image.mode}); leave out `colours`")
             raise ValueError(
-                f"{where} has colours ({image.mode}); expected one class index per pixel: "
-                "a PNG with a palette or of grey levels, or `colours` that say which is which class"
+                f"{where} is a colour image (its mode is {image.mode}); expected one class index per pixel: "
+                "a PNG with a palette or of grey levels; or set `colours` to say which colour is which class"
             )
     except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{where} is not a PNG that can be read: {error}") from error
+        raise ValueError(f"{where} cannot be read as a PNG: {error}") from error
 
 
 def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A map scaled by its nearest pixels, the centres of the new ones: (H, W) -> (height, width)."""
+    """Scale a map by nearest-neighbour interpolation, aligned at pixel centres: (H, W) -> (height, width)."""
     rows, columns = (
         np.floor((np.arange(new) + 0.5) * old / new).astype(np.int64)
         for old, new in zip(pixels.shape, (height, width), strict=True)
@@ -163,17 +164,17 @@ def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
     return pixels[rows[:, None], columns]
 
 
-def check_own(config: DataConfig, what: str, num_classes: int) -> None:
-    """Refuse to cut or to count anew what has a split, a shape and classes of its own."""
+def check_fixed(config: DataConfig, what: str, num_classes: int) -> None:
+    """Raise a ValueError if `config` sets the split, length or classes of a data set where these are fixed."""
     for name, value in (("`split`", config.split), ("`length`", config.length)):
         if value is not None:
-            raise ValueError(f"{what} have a split and a shape of their own; leave out {name} {value}")
+            raise ValueError(f"the split and the shape of {what} are fixed; leave out {name} {value}")
     if config.num_classes not in (None, num_classes):
-        raise ValueError(f"{what} have {num_classes} classes; leave out `num_classes` {config.num_classes}")
+        raise ValueError(f"{what} always has {num_classes} classes; leave out `num_classes` {config.num_classes}")
 
 
-def sides(config: DataConfig) -> tuple[int, int]:
-    """Height and width of maps that are drawn or scaled."""
+def map_size(config: DataConfig) -> tuple[int, int]:
+    """Return the height and width to draw or scale maps to, from `config` or by default."""
     height = HEIGHT if config.map_height is None else config.map_height
     width = WIDTH if config.map_width is None else config.map_width
     for name, side in (("`map_height`", height), ("`map_width`", width)):

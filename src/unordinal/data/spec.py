@@ -1,4 +1,4 @@
-"""What a model must know of its data: classes, shape, vocabulary, and how to show an example."""
+"""The description of a data set that a model needs: classes, shape of an example, vocabulary."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from torch import Tensor
 from unordinal.config import Alphabet
 
 TEXT8_SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
-MAX_CLASSES = 65_536  # of arrays: classes are stored as uint16 at the most
-MAX_CHARACTERS = 256  # of a text, and levels of a PNG: stored as uint8
+MAX_CLASSES = 65_536  # of an array: classes are stored as uint16 or smaller
+MAX_CHARACTERS = 256  # different characters of a text, or grey levels of a PNG: stored as uint8
 
 
 def smallest_type(num_classes: int) -> type[np.unsignedinteger]:
-    """The smallest integer that holds so many classes.
+    """Return the smallest unsigned integer type that can store the given number of classes.
 
     >>> smallest_type(256).__name__, smallest_type(257).__name__
     ('uint8', 'uint16')
@@ -29,7 +29,11 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Symbols and their classes 0..K-1.
+    """The symbols of a text and their classes 0, ..., K-1.
+
+    Args:
+        kind: the alphabet: text8 (a-z and space), chars (the characters of `symbols`) or bytes.
+        symbols: one character per class, in order; empty for bytes.
 
     >>> Vocabulary.text8().encode("a cat").tolist()
     [1, 0, 3, 1, 20]
@@ -38,14 +42,16 @@ class Vocabulary:
     """
 
     kind: Alphabet
-    symbols: str  # one character per class; empty for bytes
+    symbols: str
 
     @staticmethod
     def text8() -> "Vocabulary":
+        """Return the 27 symbols space and a-z, with space as class 0."""
         return Vocabulary("text8", TEXT8_SYMBOLS)
 
     @staticmethod
     def bytes() -> "Vocabulary":
+        """Return the vocabulary of the 256 bytes; texts are encoded as UTF-8."""
         return Vocabulary("bytes", "")
 
     def __len__(self) -> int:
@@ -55,13 +61,13 @@ class Vocabulary:
         return iter(self.symbols) if self.symbols else (f"0x{i:02x}" for i in range(256))
 
     def encode(self, text: str) -> Tensor:
-        """Classes of a text: (L,) int64."""
+        """Return the classes of a text, (L,) int64; raise a ValueError if it has an unknown character."""
         if self.kind == "bytes":
             return torch.from_numpy(np.frombuffer(text.encode(), np.uint8).astype(np.int64))
         return torch.from_numpy(self.encode_points(points_of(text), 0).astype(np.int64))
 
     def encode_points(self, points: np.ndarray, offset: int) -> np.ndarray:
-        """Classes (uint8) of code points; `offset` is the position of the first one, for the error message."""
+        """Return the classes (uint8) of code points; error messages add `offset` to the position in `points`."""
         if self.kind == "bytes":
             return points.astype(np.uint8)
         known = points_of(self.symbols)
@@ -75,50 +81,66 @@ class Vocabulary:
             advice = "; use `alphabet` chars or bytes, or clean the text" if self.kind == "text8" else ""
             raise ValueError(
                 f"expected {allowed}, got {character!r} at position {offset + int(wrong[0])} "
-                f"({wrong.size} such in this part of the text){advice}"
+                f"({wrong.size} such characters in this part of the text){advice}"
             )
         return classes.astype(np.uint8)
 
     def decode(self, classes: Tensor | np.ndarray | list[int]) -> str:
-        """The text of classes; what is no class or not valid UTF-8 shows as the replacement character."""
+        """Return the text of classes; invalid classes and invalid UTF-8 become the replacement character."""
         values = [int(c) for c in classes]
         if self.kind == "bytes":
-            # a code that is no byte shows like one that is no UTF-8
+            # 0xFF is never valid UTF-8, so an invalid class becomes the replacement character too
             return bytes(v if 0 <= v < 256 else 0xFF for v in values).decode("utf-8", errors="replace")
         return "".join(self.symbols[v] if 0 <= v < len(self.symbols) else REPLACEMENT for v in values)
 
 
 def points_of(text: str) -> np.ndarray:
-    """Unicode code points of a text: (L,) uint32."""
+    """Return the Unicode code points of a text: (L,) uint32."""
     return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), np.uint32)
 
 
 @dataclass(frozen=True)
 class DataSpec:
-    """What a model, a checkpoint and a sample must know of a data set."""
+    """The description of a data set: all that is needed to build a model for it and to show its samples.
+
+    Args:
+        name: the name of the data set.
+        num_classes: the number of classes K.
+        event_shape: the shape of an example, (length,) for sequences and (height, width) for maps.
+        vocabulary: the symbols of the classes; None if the classes are plain numbers.
+        fingerprint: the sha256 of the encoded classes.
+        split_sizes: the sizes of train, val and test: symbols of a text, examples of an array.
+        categories: the name and the colour (#rrggbb) of each class; empty if they have none.
+        levels: the grey levels that are the classes of a folder of PNGs, separated by commas; empty otherwise.
+
+    >>> spec = DataSpec("mine", num_classes=27, event_shape=(2,), vocabulary=Vocabulary.text8())
+    >>> spec.unit, spec.show(torch.tensor([8, 9]))
+    ('bits per character', 'hi')
+    """
 
     name: str
     num_classes: int
     event_shape: tuple[int, ...]
-    vocabulary: Vocabulary | None = None  # None where classes are bare numbers
-    fingerprint: str = ""  # sha256 of the encoded classes
-    split_sizes: tuple[int, int, int] = (0, 0, 0)  # symbols of a text, examples of an array
-    categories: tuple[tuple[str, str], ...] = ()  # name and colour (#rrggbb) of each class, where it has them
-    levels: str = ""  # the grey levels that are classes, where PNGs were read as such
+    vocabulary: Vocabulary | None = None
+    fingerprint: str = ""
+    split_sizes: tuple[int, int, int] = (0, 0, 0)
+    categories: tuple[tuple[str, str], ...] = ()
+    levels: str = ""
 
     @property
     def is_map(self) -> bool:
-        """Whether examples are maps of pixels, (height, width)."""
+        """Whether examples are maps, 2-d arrays of classes (height, width)."""
         return len(self.event_shape) == 2
 
     @property
     def unit(self) -> str:
-        """What bits are counted per in this data set."""
+        """The unit of a score on this data set, such as "bits per character"."""
         if self.vocabulary is None:
             return "bits per pixel" if self.is_map else "bits per dimension"
         return "bits per byte" if self.vocabulary.kind == "bytes" else "bits per character"
 
     def require_sequences(self) -> None:
+        """Raise a ValueError if the examples are not sequences."""
         if len(self.event_shape) != 1:
             raise ValueError(
                 f"this model's network takes sequences, (N, length) arrays; "
@@ -126,7 +148,7 @@ class DataSpec:
             )
 
     def require_maps(self, multiple: int) -> None:
-        """Refuse what is no map with sides that are multiples of `multiple`."""
+        """Raise a ValueError if the examples are not maps with a height and width that are multiples of `multiple`."""
         if not self.is_map:
             raise ValueError(
                 f"this model's network takes maps, (N, height, width) arrays; "
@@ -139,16 +161,17 @@ class DataSpec:
             )
 
     def show(self, example: Tensor) -> str:
-        """An example as a person would read it."""
+        """Return an example as text: decoded with the vocabulary if there is one, else the numbers of its classes."""
         if self.vocabulary is not None:
             return self.vocabulary.decode(example)
         rows = example.reshape(-1, example.shape[-1]).tolist()
         wide = len(str(self.num_classes - 1)) if self.is_map else 0
         lines = [" ".join((str(v) if v < self.num_classes else REPLACEMENT).rjust(wide) for v in row) for row in rows]
-        height = example.shape[-2] if self.is_map and example.dim() == 3 else len(lines)  # a line between maps
+        height = example.shape[-2] if self.is_map and example.dim() == 3 else len(lines)  # an empty line between maps
         return "\n\n".join("\n".join(lines[i : i + height]) for i in range(0, len(lines), height))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values that can be written as JSON."""
         vocabulary = {"kind": self.vocabulary.kind, "symbols": self.vocabulary.symbols} if self.vocabulary else None
         return {
             "name": self.name,
@@ -163,6 +186,7 @@ class DataSpec:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "DataSpec":
+        """Return the spec whose `to_dict` is `values`."""
         vocabulary = values["vocabulary"]
         train, val, test = values["split_sizes"]
         return DataSpec(

@@ -1,4 +1,4 @@
-"""Splits of a data set: fixed examples for scoring, random ones for training."""
+"""The splits of a data set: fixed examples for scoring, and random batches for training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,18 +15,23 @@ DEFAULT_SPLIT = "0.9,0.05,0.05"
 
 
 class Split(Dataset[Tensor]):
-    """One part of a data set, over an array of small integers that may live on disk.
+    """One part of a data set, stored as an array of small integers that may be memory-mapped.
 
-    A text is one long row of symbols: its examples are consecutive chunks of `length`, without overlap, and random
-    batches are crops that start anywhere. An array of examples (N, *D) has them ready; random batches are drawn from
-    them, with `flips` mirrored left to right half of the time.
+    A text is one long sequence of symbols: its examples are consecutive chunks of `length` symbols without overlap, and
+    random batches are crops that start anywhere. In an array of examples (N, *D) each row is an example, and random
+    batches are drawn from these rows.
+
+    Args:
+        symbols: one long sequence (N,), or examples (N, *D).
+        length: the length of an example that is cut from a long sequence; None for an array of examples.
+        flips: whether to mirror each example of a random batch left to right with probability 1/2.
     """
 
     def __init__(self, symbols: np.ndarray, length: int | None = None, *, flips: bool = False):
         if (length is None) == (symbols.ndim == 1):
-            raise ValueError("a stream of symbols needs a sequence length, an array of examples must have none")
+            raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
         self.symbols, self.length, self.flips = symbols, length, flips
-        self.names: list[str] = []  # what each example is called: the files of maps; empty where they have no names
+        self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
     def __len__(self) -> int:
         return len(self.symbols) if self.length is None else len(self.symbols) // self.length
@@ -36,17 +41,19 @@ class Split(Dataset[Tensor]):
 
     @property
     def num_unscored(self) -> int:
-        """Symbols at the end of a text that do not fill a chunk."""
+        """The number of symbols at the end of a text that do not fill a chunk and belong to no example."""
         return 0 if self.length is None else len(self.symbols) % self.length
 
     def examples(self, indices: np.ndarray) -> Tensor:
-        """The fixed examples with these numbers: (B, *D) int64."""
+        """Return the examples with the given indices: (B, *D) int64."""
         if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
-            raise IndexError(f"example {indices.max()} of a split of {len(self)}")
+            raise IndexError(
+                f"indices {indices.min()} to {indices.max()} are not all among the {len(self)} examples of the split"
+            )
         return self._rows(indices if self.length is None else indices * self.length)
 
     def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
-        """Random examples (B, *D) int64, and where each starts."""
+        """Return random examples, (B, *D) int64, and the position or index of each in `symbols`."""
         last = len(self.symbols) if self.length is None else len(self.symbols) - self.length + 1
         starts = torch.randint(last, (num,), generator=generator).numpy()
         return self._flipped(self._rows(starts), generator), starts.tolist()
@@ -63,15 +70,16 @@ class Split(Dataset[Tensor]):
 
 
 class DrawnSplit(Split):
-    """A split whose random batches are drawn anew every time: `draw` makes the example of a seed."""
+    """A split whose random batches are newly generated examples: `draw` returns the example of a seed."""
 
-    FIRST_SEED = 1 << 42  # no fixed example of any split has a seed from here on
+    FIRST_SEED = 1 << 42  # the fixed examples of all splits have smaller seeds
 
     def __init__(self, symbols: np.ndarray, draw: Callable[[int], np.ndarray], *, flips: bool = False):
         super().__init__(symbols, flips=flips)
         self.draw = draw
 
     def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+        """Return newly generated examples, (B, *D) int64, and their seeds."""
         seeds = (torch.randint(1 << 42, (num,), generator=generator) + self.FIRST_SEED).tolist()
         x = torch.from_numpy(np.stack([self.draw(seed) for seed in seeds]).astype(np.int64))
         return self._flipped(x, generator), seeds
@@ -79,23 +87,38 @@ class DrawnSplit(Split):
 
 @dataclass(frozen=True)
 class Data:
-    """A data set, ready to train on and to score."""
+    """A data set with its splits, ready for training and scoring.
+
+    Args:
+        spec: the description of the data: number of classes, shape of an example, vocabulary.
+        train: the examples to train on.
+        val: the examples that choose the best weights during training.
+        test: the examples for the final score.
+        notes: remarks for the user, for example on ignored arrays or unused symbols.
+        pmf: the exact probability of every x, shape (K,) * D; None if it is unknown.
+
+    >>> from unordinal.data import data_from_array
+    >>> data = data_from_array(np.arange(600).reshape(100, 6) % 3)
+    >>> len(data.train), len(data.val), data.test[0]
+    (90, 5, tensor([0, 1, 2, 0, 1, 2]))
+    """
 
     spec: DataSpec
     train: Split
     val: Split
     test: Split
-    notes: tuple[str, ...] = ()  # what a person should know: keys ignored, symbols unused
-    pmf: np.ndarray | None = None  # the probability of every x, shape (K,) * D, where it is known
+    notes: tuple[str, ...] = ()
+    pmf: np.ndarray | None = None
 
     def split(self, name: str) -> Split:
+        """Return the split with the given name: train, val or test."""
         splits = {"train": self.train, "val": self.val, "test": self.test}
         if name not in splits:
             raise unknown("split", name, splits)
         return splits[name]
 
     def require(self, *names: str) -> None:
-        """Refuse splits that hold no example, before anything is made of them."""
+        """Raise a ValueError if one of the named splits has no examples."""
         for name in names:
             split = self.split(name)
             if len(split) == 0 and split.length is not None:
@@ -108,7 +131,7 @@ class Data:
 
 
 def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
-    """Sizes of train, val and test from TRAIN,VAL,TEST as fractions or counts.
+    """Return the sizes of train, val and test from a text TRAIN,VAL,TEST of fractions or counts.
 
     >>> split_sizes("0.9,0.05,0.05", 1000, "symbols")
     (900, 50, 50)
@@ -119,7 +142,7 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
     parts = split.split(",")
     try:
         numbers = [float(p) for p in parts]
-        # 0,0,1 means the whole as test, not one symbol of it
+        # 0,0,1 puts everything into test: these are fractions, not counts
         is_counts = all("." not in p and "e" not in p.lower() for p in parts) and sum(numbers) != 1
     except ValueError as error:
         raise ValueError(expected) from error
@@ -128,7 +151,7 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
     if is_counts:
         train, val, test = (int(p) for p in parts)
         if train + val + test > total:
-            raise ValueError(f"the split {split} asks for {train + val + test} {what}, but the data have {total}")
+            raise ValueError(f"the split {split} needs {train + val + test} {what}, but the data have {total}")
         return train, val, test
     if abs(sum(numbers) - 1) > 1e-6:
         raise ValueError(f"{expected}, which sums to {sum(numbers):g}")
@@ -139,7 +162,7 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
 def cut(
     symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None, *, flips: bool = False
 ) -> tuple[Split, Split, Split]:
-    """Train, val and test, one after another; only train is ever flipped."""
+    """Cut symbols into train, val and test of the given sizes, in this order; `flips` applies to train only."""
     ends = np.cumsum(sizes)
     train, val, test = (symbols[end - size : end] for size, end in zip(sizes, ends, strict=True))
     return Split(train, length, flips=flips), Split(val, length), Split(test, length)

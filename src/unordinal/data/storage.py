@@ -1,4 +1,4 @@
-"""Where prepared data live, and how a file is written so that a crash leaves either nothing or all of it."""
+"""The cache of prepared data, and atomic writes: after a crash a file is either complete or absent."""
 
 import hashlib
 import json
@@ -12,20 +12,20 @@ from typing import Any, BinaryIO
 import numpy as np
 import platformdirs
 
-FORMAT = 2  # raise when the meaning of a prepared file changes
+FORMAT = 2  # increase this when the format of prepared files changes
 
 
 def data_folder() -> Path:
-    """UNORDINAL_DATA, or the platform's cache folder."""
+    """Return the folder of downloads and prepared data: UNORDINAL_DATA, or the cache folder of the platform."""
     chosen = os.environ.get("UNORDINAL_DATA")
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("unordinal"))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears at `path` only when it is whole: written beside it, fsynced, renamed.
+    """Open a temporary file for writing that replaces `path` atomically when the block ends without an error.
 
-    A link is followed, and what is no regular file (a pipe, a device) is written to as it is.
+    Symbolic links are followed. A path that is not a regular file, such as a pipe or a device, is written to directly.
     """
     path = path.resolve()
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -48,7 +48,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename inside `folder` survive a power cut."""
+    """Write the entries of `folder` to disk, so that a rename inside it survives a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -58,7 +58,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_whole(path: Path, notes: Path, dtype: type[np.unsignedinteger]) -> bool:
-    """Whether a prepared file is there and as long as its notes say."""
+    """Return whether a prepared file exists and has the size that its notes state."""
     try:
         return path.stat().st_size == json.loads(notes.read_text())["num_symbols"] * np.dtype(dtype).itemsize
     except (OSError, ValueError, KeyError, TypeError):
@@ -71,10 +71,16 @@ def stored_symbols(
     extra: Callable[[], dict[str, Any]],
     dtype: type[np.unsignedinteger] = np.uint8,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The symbols of type `dtype` that `blocks` gives, memory-mapped from a prepared file made once per `key`.
+    """Return symbols memory-mapped from a prepared file, which is written first if there is none for `key`.
 
-    Returns them and what is noted beside them: `num_symbols`, `sha256`, and whatever `extra` tells once the blocks
-    are through. Blocks are written as they come, so memory stays flat whatever the size.
+    Args:
+        key: what identifies the symbols; it must be possible to write it as JSON.
+        blocks: yields the symbols in blocks, which are written one by one, so that memory use stays constant.
+        extra: returns further notes to store with the symbols; called after the last block.
+        dtype: the type of the symbols.
+
+    Returns:
+        The symbols, and the notes stored with them: `key`, `num_symbols`, `sha256` and what `extra` returned.
     """
     digest = hashlib.sha256(
         json.dumps({**key, "format": FORMAT, "type": np.dtype(dtype).name}, sort_keys=True).encode()
@@ -94,7 +100,8 @@ def stored_symbols(
                 file.write(json.dumps(described).encode())
         except PermissionError as error:
             raise ValueError(
-                f"cannot write prepared data to {path.parent}: {error.strerror}; set UNORDINAL_DATA to a folder you own"
+                f"cannot write prepared data to {path.parent}: {error.strerror}; "
+                "set UNORDINAL_DATA to a folder that you can write to"
             ) from error
     described = json.loads(notes.read_text())
     if described["num_symbols"] == 0:

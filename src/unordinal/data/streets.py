@@ -1,4 +1,4 @@
-"""Street scenes drawn in perspective from a seed: maps for everybody, without a download, and never used up."""
+"""Maps of random street scenes in perspective, each generated from a seed, so that nothing needs to be downloaded."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from unordinal.config import DataConfig
-from unordinal.data.maps import HEIGHT, WIDTH, check_own, sides
+from unordinal.data.maps import HEIGHT, WIDTH, check_fixed, map_size
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, DrawnSplit, cut
 from unordinal.data.storage import stored_symbols
@@ -23,15 +23,15 @@ CATEGORIES = (
     ("cars", "#00008e"),
 )
 ROAD, PAVEMENT, BUILDING, SKY, TREE, POLE, PERSON, CAR = range(len(CATEGORIES))
-SIZES = (2500, 475, 500)  # train (what counts as one pass over it), val, test
-FIRST_SEEDS = (0, 1 << 40, 1 << 41)  # of the splits' fixed scenes; those drawn in training have larger ones
-DRAWING = 1  # raise when a seed's scene changes
-CAMERA = 1.5  # metres above the road
-FARTHEST = 60.0  # metres: beyond, everything is one pixel
+SIZES = (2500, 475, 500)  # train (the number of scenes that count as one epoch), val, test
+FIRST_SEEDS = (0, 1 << 40, 1 << 41)  # of the fixed scenes of the splits; random training batches have larger seeds
+DRAWING = 1  # increase this when the scene of a seed changes
+CAMERA = 1.5  # height of the camera above the road in metres
+FARTHEST = 60.0  # metres; houses farther away are not drawn
 
 
 def draw_street(seed: int, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """The scene of a seed: (height, width) uint8.
+    """Return the scene of a seed, the class of every pixel: (height, width) uint8.
 
     >>> draw_street(3).shape
     (32, 64)
@@ -50,43 +50,43 @@ def draw_street(seed: int, height: int = HEIGHT, width: int = WIDTH) -> np.ndarr
     walls = (left - rng.uniform(1.5, 4.0), right + rng.uniform(1.5, 4.0))
     for wall in walls:
         draw_wall(scene, rng, wall, focal=focal, horizon=horizon, centre=centre)
-    things = []  # (depth, class, metres across, metres wide, metres from, metres to)
+    things = []  # depth, class, horizontal position, width, bottom, top; all but the class in metres
     for _ in range(rng.poisson(2.5)):
         side = rng.integers(2)
         across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(0.3, 1.2)
-        things.append((depth_of(rng), POLE, across_at, 0.25, 0.0, rng.uniform(3, 6)))
+        things.append((draw_depth(rng), POLE, across_at, 0.25, 0.0, rng.uniform(3, 6)))
     for _ in range(rng.poisson(2.0)):
         side = rng.integers(2)
         across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(0.5, 2.5)
-        things.append((depth_of(rng), TREE, across_at, rng.uniform(2, 4.5), rng.uniform(1.5, 2.5), rng.uniform(4, 8)))
+        things.append((draw_depth(rng), TREE, across_at, rng.uniform(2, 4.5), rng.uniform(1.5, 2.5), rng.uniform(4, 8)))
     for _ in range(rng.poisson(2.0)):
         side = rng.integers(2)
         across_at = (left, right)[side] + (-1, 1)[side] * rng.uniform(-0.5, 1.5)
-        things.append((depth_of(rng), PERSON, across_at, 0.7, 0.0, rng.uniform(1.5, 1.9)))
+        things.append((draw_depth(rng), PERSON, across_at, 0.7, 0.0, rng.uniform(1.5, 1.9)))
     for _ in range(rng.poisson(2.5)):
-        things.append((depth_of(rng), CAR, rng.uniform(left + 0.5, right - 0.5), 1.9, 0.0, rng.uniform(1.4, 2.2)))
-    for z, kind, across_at, wide, low, high in sorted(things, reverse=True):
+        things.append((draw_depth(rng), CAR, rng.uniform(left + 0.5, right - 0.5), 1.9, 0.0, rng.uniform(1.4, 2.2)))
+    for z, category, across_at, wide, low, high in sorted(things, reverse=True):
         scale = focal / z
         middle = centre + across_at * scale
         top, bottom = horizon + (CAMERA - high) * scale, horizon + (CAMERA - low) * scale
         inside = (np.abs(columns - middle) <= max(wide * scale, 1.0) / 2) & (rows >= top) & (rows <= bottom)
-        if kind == TREE:  # a round crown on a trunk
+        if category == TREE:  # a round crown on a trunk
             round_ = ((columns - middle) / (wide / 2)) ** 2 + ((rows - (top + bottom) / 2) / ((high - low) / 2)) ** 2
             trunk = (np.abs(columns - middle) <= max(0.3 * scale, 1.0) / 2) & (rows >= bottom)
             inside = (round_ <= scale**2) | (trunk & (rows <= horizon + CAMERA * scale))
-        scene[inside] = kind
+        scene[inside] = category
     return scene
 
 
-def depth_of(rng: np.random.Generator) -> float:
-    """Metres away; evenly spread over the logarithm, so that near and far things are about as many."""
+def draw_depth(rng: np.random.Generator) -> float:
+    """Draw the distance of an object in metres; its logarithm is uniform, so that near and far are equally frequent."""
     return float(np.exp(rng.uniform(np.log(4.0), np.log(FARTHEST / 2))))
 
 
 def draw_wall(
     scene: np.ndarray, rng: np.random.Generator, wall: float, *, focal: float, horizon: float, centre: float
 ) -> None:
-    """A row of houses of different heights, gaps among them, along the plane `wall` metres to one side."""
+    """Draw a row of houses of random heights, with gaps, in the vertical plane at `wall` metres to the side."""
     height, width = scene.shape
     columns, rows = np.arange(width) + 0.5, np.arange(height)[:, None] + 0.5
     offset = columns - centre
@@ -104,9 +104,9 @@ def draw_wall(
 
 
 def load_streets(config: DataConfig, progress: Progress) -> Data:
-    """Fixed scenes to validate and test on, and new ones for every training batch."""
-    check_own(config, "streets", len(CATEGORIES))
-    height, width = sides(config)
+    """Return fixed scenes for validation and test, and new scenes for every training batch."""
+    check_fixed(config, "streets", len(CATEGORIES))
+    height, width = map_size(config)
     draw = partial(draw_street, height=height, width=width)
 
     def blocks() -> Iterator[np.ndarray]:

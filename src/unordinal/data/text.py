@@ -1,4 +1,4 @@
-"""Text as a stream of classes: any file, compressed or not, read block by block so that its size does not matter."""
+"""Data sets from text files, plain or compressed, which are read in blocks so that they may be larger than memory."""
 
 import bz2
 import codecs
@@ -26,41 +26,42 @@ NEWLINE = ord("\n")
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file on disk whose text is wanted, and what identifies that text."""
+    """A text file, and a key that changes whenever the file does."""
 
     path: Path
     key: dict[str, Any]
 
     @staticmethod
     def of(path: Path) -> "TextFile":
+        """Return the text file at a path; raise a ValueError if there is none."""
         path = path.expanduser().resolve()
         if not path.exists():
-            raise ValueError(f"no file {path}; expected a text, plain or .gz, .xz, .bz2, .zip")
+            raise ValueError(f"there is no file {path}; expected a text file, plain or .gz, .xz, .bz2, .zip")
         if path.is_dir():
-            raise ValueError(f"{path} is a folder; expected a text, plain or .gz, .xz, .bz2, .zip")
+            raise ValueError(f"{path} is a folder; expected a text file, plain or .gz, .xz, .bz2, .zip")
         status = path.stat()
         return TextFile(path, {"path": str(path), "bytes": status.st_size, "changed": status.st_mtime_ns})
 
     def blocks(self, progress: Progress, what: str) -> Iterator[bytes]:
-        """The uncompressed bytes, a few megabytes at a time; progress counts bytes of the file on disk."""
+        """Yield the uncompressed bytes in blocks; progress counts the bytes read from disk, described by `what`."""
         with self.path.open("rb") as raw, progress(what, self.path.stat().st_size) as advance:
             before = 0
             try:
-                with uncompressed(raw, self.path) as text:
+                with open_uncompressed(raw, self.path) as text:
                     while block := text.read(BLOCK_BYTES):
                         yield block
                         advance(raw.tell() - before)
                         before = raw.tell()
             except (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, RuntimeError) as error:
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
-            except OSError as error:  # gzip and bz2 say so for bad data
+            except OSError as error:  # gzip and bz2 raise it, without errno, for damaged data
                 if error.errno is not None:
                     raise
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
 
 
-def uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
-    """The uncompressed stream, by the file's ending."""
+def open_uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
+    """Return the uncompressed stream of a file, whose compression follows from its ending."""
     match path.suffix.lower():
         case ".gz":
             return gzip.open(raw)  # type: ignore[return-value]
@@ -72,13 +73,13 @@ def uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
             archive = zipfile.ZipFile(raw)
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
-                raise ValueError(f"{path} holds {len(names)} files; expected exactly one text")
+                raise ValueError(f"{path} contains {len(names)} files; expected exactly one text file")
             return archive.open(names[0])
     return raw
 
 
-def points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[np.ndarray]:
-    """Code points of UTF-8 blocks, or their bytes: arrays of uint32 or uint8."""
+def code_points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[np.ndarray]:
+    """Yield the Unicode code points of UTF-8 blocks as uint32, or with `as_bytes` their bytes as uint8."""
     if as_bytes:
         yield from (np.frombuffer(block, np.uint8) for block in blocks)
         return
@@ -95,8 +96,8 @@ def points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[n
         raise ValueError(f"{path} ends inside a UTF-8 character; use `alphabet` bytes")
 
 
-def without_end(blocks: Iterator[np.ndarray], dropped: list[int]) -> Iterator[np.ndarray]:
-    """The same points without the newlines at the very end; how many those were is added to `dropped`."""
+def strip_final_newlines(blocks: Iterator[np.ndarray], dropped: list[int]) -> Iterator[np.ndarray]:
+    """Yield the code points without the newlines at the end of the text, whose number is appended to `dropped`."""
     held = np.zeros(0, np.uint32)
     for block in blocks:
         inside = np.flatnonzero(block != NEWLINE)
@@ -110,17 +111,18 @@ def without_end(blocks: Iterator[np.ndarray], dropped: list[int]) -> Iterator[np
 
 
 def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress) -> Vocabulary:
-    """The alphabet asked for, or the first that fits: a-z and space, the file's own characters, bytes.
+    """Return the vocabulary of an alphabet; without one, of the first of text8, chars and bytes that fits the file.
 
-    Newlines at the end do not count, unless characters are asked for. Characters are in code point order.
+    Newlines at the end of the file are not part of the vocabulary, unless `alphabet` is chars. The characters are
+    sorted by code point.
     """
     if alphabet == "text8":
         return Vocabulary.text8()
     if alphabet == "bytes":
         return Vocabulary.bytes()
     seen: set[int] = set()
-    found = points(file.blocks(progress, "Finding the characters"), as_bytes=False, path=file.path)
-    for block in found if alphabet == "chars" else without_end(found, []):
+    found = code_points(file.blocks(progress, "Finding the characters"), as_bytes=False, path=file.path)
+    for block in found if alphabet == "chars" else strip_final_newlines(found, []):
         seen.update(np.unique(block).tolist())
         if len(seen) > MAX_CHARACTERS and alphabet is None:
             return Vocabulary.bytes()
@@ -133,11 +135,11 @@ def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress)
     return Vocabulary("chars", "".join(chr(p) for p in sorted(seen)))
 
 
-def described_alphabet(vocabulary: Vocabulary) -> str:
-    """An alphabet as a person would call it."""
+def describe_alphabet(vocabulary: Vocabulary) -> str:
+    """Return a description of the alphabet for the user."""
     if vocabulary.kind == "bytes":
         return "bytes, 256 classes"
-    return "a-z and space, 27 classes" if vocabulary.kind == "text8" else f"its {len(vocabulary)} characters"
+    return "a-z and space, 27 classes" if vocabulary.kind == "text8" else f"its {len(vocabulary)} different characters"
 
 
 def load_text(
@@ -148,10 +150,19 @@ def load_text(
     vocabulary: Vocabulary | None = None,
     official_split: str | None = None,
 ) -> Data:
-    """Encode a text (once) and cut it into train, val and test.
+    """Load a text: encode it the first time, and cut it into train, val and test.
 
-    `vocabulary` is a trained model's, where there is one; otherwise it follows from `config.alphabet`, or from the text
-    itself. Newlines at the end are dropped where the alphabet has none, and a note says so.
+    Newlines at the end of the text are dropped if the vocabulary has no newline, which is said in the notes.
+
+    Args:
+        file: the text file.
+        config: the alphabet, the split and the length of a sequence.
+        progress: receives the progress of encoding.
+        vocabulary: the vocabulary of a trained model; by default it follows from `config.alphabet` or from the text.
+        official_split: the split to use if `config` has none.
+
+    Returns:
+        The data set with its splits.
     """
     if file.path.stat().st_size == 0:
         raise ValueError(f"{file.path} is empty")
@@ -162,11 +173,11 @@ def load_text(
     def encoded() -> Iterator[np.ndarray]:
         vocabulary = given or vocabulary_of(file, config.alphabet, progress)
         found.append(vocabulary)
-        blocks = points(
+        blocks = code_points(
             file.blocks(progress, "Preparing the text"), as_bytes=vocabulary.kind == "bytes", path=file.path
         )
         if vocabulary.symbols and "\n" not in vocabulary.symbols:
-            blocks = without_end(blocks, dropped)
+            blocks = strip_final_newlines(blocks, dropped)
         position = 0
         try:
             for block in blocks:
@@ -182,7 +193,7 @@ def load_text(
     key["kind"] = given.kind if given else None
     symbols, stored = stored_symbols(key, encoded, described)
     if len(symbols) == 0:
-        raise ValueError(f"{file.path} holds no text")
+        raise ValueError(f"{file.path} contains no text")
     length = config.length or DEFAULT_LENGTH
     if len(symbols) < length:
         raise ValueError(f"{file.path} has {len(symbols)} symbols, shorter than one sequence of {length}")
@@ -192,17 +203,20 @@ def load_text(
     train, val, test = cut(symbols, sizes, length)
     vocabulary = Vocabulary(stored["kind"], stored["symbols"])
     if config.num_classes not in (None, len(vocabulary)):
-        raise ValueError(f"{file.path} has {len(vocabulary)} symbols; `num_classes` {config.num_classes} is for arrays")
+        raise ValueError(
+            f"{file.path} has {len(vocabulary)} different symbols; "
+            f"leave out `num_classes` {config.num_classes}, which is only for arrays"
+        )
     unused = len(symbols) - sum(sizes)
-    told = [f"{unused} symbols after the test split are not used"] if unused else []
+    notes = [f"{unused} symbols after the test split are not used"] if unused else []
     if given is None and config.alphabet is None:
-        told.insert(0, f"read as text, alphabet {described_alphabet(vocabulary)}")
+        notes.insert(0, f"read as text, alphabet {describe_alphabet(vocabulary)}")
     if stored["dropped"]:
-        told.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
+        notes.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
     return Data(
         spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
         train=train,
         val=val,
         test=test,
-        notes=tuple(told),
+        notes=tuple(notes),
     )

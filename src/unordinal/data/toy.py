@@ -1,4 +1,4 @@
-"""Toy data whose probabilities are known exactly."""
+"""Toy data with exactly known probabilities."""
 
 import hashlib
 import math
@@ -16,19 +16,21 @@ SEED = 8
 
 
 def centres() -> np.ndarray:
-    """(8, 2)."""
+    """Return the means of the eight Gaussians: (8, 2)."""
     angles = np.arange(8) * math.pi / 4
     return RADIUS * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def eight_gaussians_pmf() -> np.ndarray:
-    """The exact probability of every cell of the quantised eight Gaussians (appendix C): (91, 91).
+    """Return the exact probability of every cell of the quantised eight Gaussians (appendix C): (91, 91).
 
     >>> pmf = eight_gaussians_pmf()
     >>> print(f"{-(pmf[pmf > 0] * np.log(pmf[pmf > 0])).sum():.5f}")  # the paper's 6.32 nats is the optimum
     6.31996
     """
-    edges = (np.arange(NUM_CLASSES - 1) + 0.5 - OFFSET) / STRETCH  # between cells; clipping fills the outer ones
+    edges = (
+        np.arange(NUM_CLASSES - 1) + 0.5 - OFFSET
+    ) / STRETCH  # between cells; clipped values fall into the outer cells
     cdf = np.vectorize(lambda t: 0.5 * math.erfc(-t / math.sqrt(2)))
     inner = cdf((edges - centres()[:, :, None]) / DEVIATION)  # (8, 2, 90)
     below = np.concatenate([np.zeros((8, 2, 1)), inner], axis=2)
@@ -38,16 +40,16 @@ def eight_gaussians_pmf() -> np.ndarray:
 
 
 def draw_eight_gaussians(num: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws of the quantised mixture, as in Tran et al. (2019): (N, 2) uint8."""
+    """Draw samples of the quantised mixture, as in Tran et al. (2019): (N, 2) uint8."""
     v = centres()[generator.integers(0, 8, num)] + DEVIATION * generator.standard_normal((num, 2))
     return (np.rint(np.clip(v, -CLIP, CLIP) * STRETCH) + OFFSET).astype(np.uint8)
 
 
 def load_eight_gaussians(config: DataConfig) -> Data:
-    """A fixed sample of the mixture, with its exact probabilities."""
+    """Return a fixed sample of the mixture, with the exact probabilities."""
     for name, value in (("`split`", config.split), ("`num_classes`", config.num_classes)):
         if value is not None and value != NUM_CLASSES:
-            raise ValueError(f"eight-gaussians has sizes and classes of its own; leave out {name} {value}")
+            raise ValueError(f"the split and the classes of eight-gaussians are fixed; leave out {name} {value}")
     x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))
     spec = DataSpec(config.name, NUM_CLASSES, (2,), None, hashlib.sha256(x.tobytes()).hexdigest(), SIZES)
     return Data(spec, *cut(x, SIZES, None), pmf=eight_gaussians_pmf())

@@ -1,1 +1,1 @@
-"""Scores: bounds with their standard errors, the count models beside them, reports."""
+"""Evaluation of models: scores with standard errors, comparisons, count models as baselines, plots and reports."""

@@ -1,4 +1,4 @@
-"""Two models on the same examples: the difference of their bits, with the error of that difference."""
+"""Compare two models on the same examples: the paired difference of their scores and its standard error."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,23 +12,24 @@ from unordinal.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Comparison:
-    """Bits of two models, and how much fewer the second one needs: a paired difference."""
+    """The scores of two models in bits per dimension, and their paired difference."""
 
     first: float
     second: float
-    difference: float  # second - first, negative where the second is better
-    standard_error: float | None  # of the difference, over examples and draws
-    kinds: tuple[str, str]  # exact, elbo or iwbo-K, of each
+    difference: float  # second - first, negative if the second is better
+    standard_error: float | None  # of the difference; None if there is only one example
+    kinds: tuple[str, str]  # the kind of each score: exact or elbo
     num_examples: int
     split: str
     unit: str
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict."""
         return dict(vars(self))
 
     @property
     def verdict(self) -> str:
-        """Which one is better, if that can be told."""
+        """Which model is better, if the difference is more than two standard errors."""
         if self.standard_error is None or abs(self.difference) <= 2 * self.standard_error:
             return "they cannot be told apart"
         return "the second is better" if self.difference < 0 else "the first is better"
@@ -46,7 +47,22 @@ def compare_models(
     unit: str = "bits per dimension",
     progress: Progress = silent,
 ) -> Comparison:
-    """Score both models on the same examples with the same seed; a bound is drawn `repeats` times per example."""
+    """Score two models on the same examples with the same seed.
+
+    Args:
+        first: a model.
+        second: another model of the same data.
+        split: the examples to score.
+        split_name: the name of the split, for the result.
+        repeats: how many draws estimate the ELBO of an example; models with an exact likelihood need none.
+        num_examples: how many examples to score, from the start of the split; all by default.
+        seed: the seed of the random numbers.
+        unit: the unit of the scores, for the result.
+        progress: receives the progress of scoring.
+
+    Returns:
+        Both scores and their difference.
+    """
     values = [
         score_values(
             model,
@@ -60,7 +76,7 @@ def compare_models(
         for model in (first, second)
     ]
     bits = [part.bits for part in values]
-    # where both spread their times alike, what the times explain is the same in both and drops out
+    # if both models stratify their times in the same way, the part that the times explain cancels in the difference
     ranks = [part.rank for part in values]
     rank = ranks[0] if ranks[0] is not None and ranks[1] is not None else None
     return Comparison(

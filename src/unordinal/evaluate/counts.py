@@ -1,15 +1,23 @@
-"""Count models and xz: what any trained model should beat."""
+"""Baselines that any trained model should beat: count models (n-grams) and the compressor xz."""
 
 import lzma
 import math
 
 import numpy as np
 
-BACK_OFF = 4.0  # weight of the shorter context's prediction, in counts
+BACK_OFF = 4.0  # weight of the prediction from the shorter context, as a number of counts
 
 
 class CountModel:
-    """Symbols given the `order` before them, by counts with recursive back-off: p_k = (count + 4 p_{k-1}) / (n + 4).
+    """An n-gram model: predicts a symbol from the `order` symbols before it, by counts with recursive back-off.
+
+    The probability given k symbols is p_k = (count + 4 p_{k-1}) / (n + 4), where n is the number of times that the
+    context was seen and `count` how often the symbol followed it.
+
+    Args:
+        train: the symbols to count, (N,).
+        num_classes: the number of classes.
+        order: how many symbols a context has.
 
     >>> model = CountModel(np.array([0, 1] * 50, np.uint8), num_classes=2, order=1)
     >>> model.bits_per_symbol(np.array([0, 1] * 50, np.uint8)) < 0.1
@@ -18,7 +26,9 @@ class CountModel:
 
     def __init__(self, train: np.ndarray, num_classes: int, order: int):
         if num_classes ** (order + 1) >= 2**62:
-            raise ValueError(f"order {order} over {num_classes} classes is too much to count")
+            raise ValueError(
+                f"contexts of order {order} over {num_classes} classes are too many to count; use a smaller order"
+            )
         self.num_classes, self.order = num_classes, order
         self.tables = []
         for k in range(order + 1):
@@ -28,37 +38,41 @@ class CountModel:
             self.tables.append((seen, counts, contexts, totals))
 
     def grams(self, symbols: np.ndarray, k: int) -> np.ndarray:
-        """Each symbol that has k before it, and those k, as one number with the symbol in the last digit."""
+        """Encode each symbol and the k before it as one number in base `num_classes`, with the symbol as last digit."""
         codes = np.zeros(len(symbols) - k, np.int64)
         for place in range(k + 1):
             codes = codes * self.num_classes + symbols[place : len(symbols) - k + place]
         return codes
 
     def bits_per_symbol(self, symbols: np.ndarray) -> float:
-        """Mean -log2 p over a row of symbols, the first ones with shorter contexts."""
+        """Return the mean of -log2 p over a sequence of symbols; the first ones have shorter contexts."""
         p = np.full(len(symbols), 1 / self.num_classes)
         for k, (seen, counts, contexts, totals) in enumerate(self.tables):
             grams = self.grams(symbols, k)
-            count, total = looked_up(seen, counts, grams), looked_up(contexts, totals, grams // self.num_classes)
+            count, total = lookup(seen, counts, grams), lookup(contexts, totals, grams // self.num_classes)
             p[k:] = (count + BACK_OFF * p[k:]) / (total + BACK_OFF)
         return float(-np.log2(p).mean())
 
 
-def looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """values of `wanted` among sorted `keys`, 0 where it is absent."""
+def lookup(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the values of the keys `wanted`, where `keys` are sorted; 0 for keys that are absent."""
     place = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
     return np.where(keys[place] == wanted, values[place], 0)
 
 
 class MapCountModel:
-    """A pixel given those to its left, above, and above to the left, by counts with the same back-off.
+    """Predicts a pixel of a map from its left, upper and upper left neighbours, by counts with recursive back-off.
+
+    Args:
+        train: the maps to count, (N, H, W).
+        num_classes: the number of classes.
 
     >>> stripes = np.arange(8, dtype=np.uint8).reshape(1, 1, 8).repeat(4, 1).repeat(20, 0) % 2
     >>> MapCountModel(stripes, num_classes=2).bits_per_pixel(stripes) < 0.1
     True
     """
 
-    ORDERS = 4  # contexts: none, left, left and above, all three
+    ORDERS = 4  # contexts: no neighbour, left, left and upper, all three
 
     def __init__(self, train: np.ndarray, num_classes: int):
         self.num_classes = num_classes
@@ -70,7 +84,7 @@ class MapCountModel:
             self.tables.append((seen, counts, places, totals))
 
     def contexts(self, maps: np.ndarray, order: int) -> np.ndarray:
-        """The first `order` neighbours of every pixel as one number; outside of the map is a class of its own."""
+        """Encode the first `order` neighbours of every pixel as one number; outside of the map is an extra class."""
         padded = np.pad(maps.astype(np.int64), ((0, 0), (1, 0), (1, 0)), constant_values=self.num_classes)
         neighbours = (padded[:, 1:, :-1], padded[:, :-1, 1:], padded[:, :-1, :-1])
         codes = np.zeros(maps.shape, np.int64)
@@ -79,16 +93,17 @@ class MapCountModel:
         return codes
 
     def bits_per_pixel(self, maps: np.ndarray) -> float:
+        """Return the mean of -log2 p over all pixels of maps (N, H, W)."""
         p = np.full(maps.shape, 1 / self.num_classes)
         for order, (seen, counts, places, totals) in enumerate(self.tables):
             contexts = self.contexts(maps, order)
-            count = looked_up(seen, counts, contexts * self.num_classes + maps)
-            p = (count + BACK_OFF * p) / (looked_up(places, totals, contexts) + BACK_OFF)
+            count = lookup(seen, counts, contexts * self.num_classes + maps)
+            p = (count + BACK_OFF * p) / (lookup(places, totals, contexts) + BACK_OFF)
         return float(-np.log2(p).mean())
 
 
 def xz_bits_per_symbol(train: np.ndarray, symbols: np.ndarray) -> float:
-    """What `symbols` add to the size of xz -9e of the training text before them."""
+    """Return by how many bits per symbol `symbols` increase the compressed size (xz -9e) when appended to `train`."""
     preset = 9 | lzma.PRESET_EXTREME
     alone = len(lzma.compress(train.tobytes(), preset=preset))
     both = len(lzma.compress(train.tobytes() + symbols.tobytes(), preset=preset))
@@ -96,13 +111,13 @@ def xz_bits_per_symbol(train: np.ndarray, symbols: np.ndarray) -> float:
 
 
 def baselines(train: np.ndarray, symbols: np.ndarray, num_classes: int, orders: int = 4) -> dict[str, float]:
-    """Bits per symbol of the count models of orders 0.. and of xz, fitted on `train`."""
+    """Return the bits per symbol of count models of orders 0, ..., `orders` - 1 and of xz, fitted on `train`."""
     highest = min(orders, math.floor(62 / math.log2(num_classes)))
     table = {f"order-{k} counts": CountModel(train, num_classes, k).bits_per_symbol(symbols) for k in range(highest)}
     return {**table, "xz -9e": xz_bits_per_symbol(train, symbols)}
 
 
 def map_baselines(train: np.ndarray, maps: np.ndarray, num_classes: int) -> dict[str, float]:
-    """Bits per pixel of counts given three neighbours, and of xz, fitted on `train` (N, H, W)."""
+    """Return the bits per pixel of the count model with three neighbours and of xz, fitted on `train` (N, H, W)."""
     counted = MapCountModel(train, num_classes).bits_per_pixel(maps)
     return {"counts given left, above, above left": counted, "xz -9e": xz_bits_per_symbol(train, maps)}

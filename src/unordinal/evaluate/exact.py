@@ -1,4 +1,4 @@
-"""Scores under exactly known probabilities: every x of the space, weighted by its probability."""
+"""Scores on data with exactly known probabilities: a sum over every possible x, weighted by its probability."""
 
 import math
 import time
@@ -11,12 +11,12 @@ from unordinal.evaluate.scorer import SYMBOLS_PER_CALL, iwbo
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.progress import Progress, silent
 
-EXACT = "exact"  # the name of this split
-DRAWS = 16  # of the ELBO per x, unless told
+EXACT = "exact"  # the name of the split in such a score
+DRAWS = 16  # default number of draws of the ELBO per x
 
 
 def entropy(pmf: np.ndarray) -> float:
-    """In nats."""
+    """Return the entropy of a distribution in nats."""
     positive = pmf[pmf > 0]
     return float(-(positive * np.log(positive)).sum())
 
@@ -32,10 +32,21 @@ def score_pmf(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Score:
-    """Cross-entropy of the exact probabilities `pmf`, shape (K,) * D, under the model's bound on every cell.
+    """Return the cross-entropy between exact probabilities and a model, from its bound for every possible x.
 
-    The only randomness is the model's own draws: `repeats` of the ELBO (default 16), or `k` importance weights, per
-    cell. The standard error is theirs, weighted alike.
+    The only randomness is that of the draws which estimate the bound, so the standard error is theirs alone.
+
+    Args:
+        model: the model to score.
+        pmf: the probability of every x, shape (K,) * D.
+        bound: elbo, or iwbo for the importance-weighted bound.
+        k: how many importance weights per x (iwbo only).
+        repeats: how many draws of the ELBO per x; default 16, or 1 if the likelihood is exact.
+        seed: the seed of the random numbers.
+        progress: receives the progress of scoring.
+
+    Returns:
+        The score, whose `per_example` are the bits per dimension of every x.
     """
     check_bound(bound, k)
     check_exactness(model, bound, repeats or 1)
@@ -72,7 +83,7 @@ def score_pmf(
     what = "importance weights" if bound == "iwbo" else "draws"
     return Score(
         bits_per_dim=float((weights * bits).sum()),
-        standard_error=0.0 if model.is_exact else error if draws > 1 else None,  # one draw does not tell how it varies
+        standard_error=0.0 if model.is_exact else error if draws > 1 else None,  # one draw has no variance
         kind=kind_of(model, bound, k),
         split=EXACT,
         num_examples=len(cells),

@@ -1,4 +1,4 @@
-"""How much of a model's mass lies on codes that mean no class."""
+"""Estimate how much probability a model assigns to invalid codes, which stand for no class."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from unordinal.progress import Progress, Watcher, silent, watching
 
 @dataclass(frozen=True)
 class InvalidMass:
-    """Shares of positions and of whole samples that hold an invalid code, with standard errors over samples."""
+    """The fractions of positions, and of samples, with an invalid code; standard errors are over samples."""
 
     per_position: float
     per_position_error: float
@@ -20,6 +20,7 @@ class InvalidMass:
     num_samples: int
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict."""
         return dict(vars(self))
 
     def __str__(self) -> str:
@@ -31,9 +32,12 @@ class InvalidMass:
 def invalid_mass(
     model: CategoricalModel, num_samples: int, *, batch_size: int = 32, seed: int = 0, progress: Progress = silent
 ) -> InvalidMass:
-    """Estimated from samples; where none (or all) are invalid the error is that of half a sample, not 0."""
+    """Estimate the fractions of invalid codes from samples.
+
+    If no sample (or every sample) is invalid, the standard error is that of half a sample instead of 0.
+    """
     if num_samples < 2:
-        raise ValueError(f"the invalid mass needs at least 2 samples, got {num_samples}")
+        raise ValueError(f"the estimate of invalid codes needs at least 2 samples, got {num_samples}")
     generator = torch.Generator(device_of(model)).manual_seed(seed)
     parts = []
     with progress("Sampling", num_samples) as advance, watching(Watcher(advance)):

@@ -1,4 +1,4 @@
-"""Bits per dimension of a split, with its standard error and what kind of number it is."""
+"""Score a model on a split: bits per dimension with a standard error and the kind of result (exact, ELBO, IWBO)."""
 
 import math
 import time
@@ -21,27 +21,47 @@ Bound = Literal["elbo", "iwbo"]
 
 @dataclass(frozen=True)
 class Score:
-    """A number one can cite: what it is, over what, and how sure."""
+    """The score of a model on a split, with all that is needed to cite it.
+
+    Args:
+        bits_per_dim: the mean of -log2 p(x), or of a bound on it, per position; lower is better.
+        standard_error: the standard error of `bits_per_dim`; None for a single example.
+        kind: the kind of result: exact, elbo or iwbo-K, the importance-weighted bound with K draws.
+        split: the name of the split.
+        num_examples: how many examples were scored.
+        seconds: how long scoring took.
+        method: how the expectation over the model's random draws was estimated.
+        per_example: the bits per dimension of each example; None for a bound with too few draws of each example.
+        per_example_error: the standard error of each value of `per_example`; None if there is one value per example.
+        dimensions: the number of positions of an example.
+        unit: the unit of `bits_per_dim`, such as "bits per character".
+
+    >>> score = Score(1.75, 0.02, "elbo", "test", num_examples=100, seconds=3.0, method="1 draw per example")
+    >>> print(score)
+    1.7500 ± 0.0200 bits per dimension (elbo, 1 draw per example; 100 examples of test)
+    """
 
     bits_per_dim: float
-    standard_error: float | None  # None for a single example
-    kind: str  # exact, elbo or iwbo-K
+    standard_error: float | None
+    kind: str
     split: str
     num_examples: int
     seconds: float
-    method: str  # how the expectation was taken
-    per_example: tuple[float, ...] | None = None  # None of a bound whose examples were not drawn often enough to tell
-    per_example_error: tuple[float, ...] | None = None  # of each example's draws; None where it was scored once
-    dimensions: int = 1  # positions of an example
+    method: str
+    per_example: tuple[float, ...] | None = None
+    per_example_error: tuple[float, ...] | None = None
+    dimensions: int = 1
     unit: str = "bits per dimension"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the score without the values of single examples, as plain values that can be written as JSON."""
         left_out = ("per_example", "per_example_error", "dimensions")
         values = {name: value for name, value in vars(self).items() if name not in left_out}
         return {**values, "nats_per_example": self.nats_per_example}
 
     @property
     def nats_per_example(self) -> float:
+        """The score in nats per example, summed over its positions."""
         return self.bits_per_dim * math.log(2) * self.dimensions
 
     def __str__(self) -> str:
@@ -51,13 +71,15 @@ class Score:
 
 
 def check_bound(bound: str, k: int) -> None:
+    """Raise a ValueError if the bound is unknown or `k` is not positive."""
     if bound not in ("elbo", "iwbo"):
         raise ValueError(f"unknown bound {bound!r}; expected elbo or iwbo")
     if k < 1:
-        raise ValueError(f"the importance-weighted bound needs k of at least 1 draw, got {k}")
+        raise ValueError(f"the importance-weighted bound needs `k` of at least 1 draw, got {k}")
 
 
 def kind_of(model: CategoricalModel, bound: str, k: int) -> str:
+    """Return the kind of result that scoring a model with a bound gives: exact, elbo or iwbo-K."""
     if bound == "iwbo":
         return f"iwbo-{k}"
     return "exact" if model.is_exact else "elbo"
@@ -65,12 +87,12 @@ def kind_of(model: CategoricalModel, bound: str, k: int) -> str:
 
 @dataclass(frozen=True)
 class Values:
-    """The bits per dimension of each example, (N,) float64, and how they were found."""
+    """The scores of single examples and how they were estimated."""
 
-    bits: Tensor
+    bits: Tensor  # bits per dimension, (N,) float64
     method: str
-    rank: Tensor | None = None  # of each example in the spread of its times
-    error: Tensor | None = None  # of each example, (N,), where it was drawn often enough to tell
+    rank: Tensor | None = None  # of each example in the order of their stratified times, (N,); else None
+    error: Tensor | None = None  # the standard error of each example, (N,); None if there is one value per example
 
 
 def score_split(
@@ -90,20 +112,35 @@ def score_split(
     unit: str = "bits per dimension",
     progress: Progress = silent,
 ) -> Score:
-    """Score the first `num_examples` of a split (all by default) in eval mode, reproducibly for a seed.
+    """Score a model on the examples of a split, in eval mode and reproducibly for a seed.
 
-    `bound="iwbo"` is the importance-weighted bound of `k` draws, for models that have `log_weight`. For diffusion the
-    ELBO is a sum over T times. `times="all"` computes every term, so that only x_t is Monte Carlo; `stratified`
-    computes `repeats` of them per example (1 by default), spread evenly over time and over the examples. With
-    `per_example` a bound is drawn until the examples can be told apart, and each has an error of its own; without it
-    the score of a bound holds no single examples, since one draw of each says next to nothing.
+    Args:
+        model: the model to score.
+        split: the examples.
+        split_name: the name of the split, for the result.
+        num_examples: how many examples to score, from the start of the split; all by default.
+        bound: elbo, or iwbo for the importance-weighted bound, which models with `log_weight` have.
+        k: how many draws per example the importance-weighted bound has.
+        times: how the sum over the times of a diffusion model is estimated: `all` computes every term, so that only x_t
+            is random; `stratified` computes `repeats` of them per example, spread evenly over time and examples.
+        in_order: score each example of a text given a memory of those before it, for models that have one.
+        repeats: how many draws estimate the ELBO of an example; 1 by default.
+        per_example: draw a bound until the examples differ clearly, and estimate the error of each. Without it the
+            score of a bound has no values of single examples, because one draw of each is too noisy.
+        batch_size: how many examples are scored at a time.
+        seed: the seed of the random numbers.
+        unit: the unit of the score, for the result.
+        progress: receives the progress of scoring.
+
+    Returns:
+        The score.
     """
     began = time.monotonic()
     settings: Any = {"bound": bound, "k": k, "times": times, "in_order": in_order, "repeats": repeats}
     settings |= {"num_examples": num_examples, "batch_size": batch_size, "seed": seed, "progress": progress}
     values = score_values(model, split, split_name=split_name, per_example=per_example, **settings)
     every_time = model.abilities.times and times == "all"
-    is_told = model.is_exact or bound == "iwbo" or every_time or values.error is not None
+    has_examples = model.is_exact or bound == "iwbo" or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=standard_error(values.bits, values.rank),
@@ -112,7 +149,7 @@ def score_split(
         num_examples=len(values.bits),
         seconds=time.monotonic() - began,
         method=values.method,
-        per_example=tuple(values.bits.tolist()) if is_told else None,
+        per_example=tuple(values.bits.tolist()) if has_examples else None,
         per_example_error=None if values.error is None else tuple(values.error.tolist()),
         dimensions=split[0].numel(),
         unit=unit,
@@ -136,10 +173,12 @@ def score_values(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Values:
-    """The bits per dimension of each example; the settings are those of `score_split`."""
+    """Return the bits per dimension of each example; `score_split` describes the arguments."""
     check_request(model, split, split_name, num_examples, bound, k, repeats)
     if in_order and bound == "iwbo":
-        raise ValueError("scoring in order is for exact likelihoods, not for the importance-weighted bound")
+        raise ValueError(
+            "`in_order` is for exact likelihoods, not for the importance-weighted bound; leave one of them out"
+        )
     draws = 1 if repeats is None else repeats
     num = num_examples or len(split)
     device = device_of(model)
@@ -157,7 +196,7 @@ def score_values(
         elif model.abilities.times and times == "all":
             nats, method = scorer.all_times(draws, progress), f"all {model.abilities.num_times} times"
         elif per_example:
-            nats, error, draws = scorer.until_told_apart(repeats, progress)
+            nats, error, draws = scorer.until_reliable(repeats, progress)
             method = f"{counted(draws, 'draw')} per example"
         elif model.abilities.times:
             nats, rank = scorer.stratified_times(draws, progress)
@@ -178,19 +217,20 @@ def check_request(
     k: int,
     repeats: int | None,
 ) -> None:
-    """Refuse what cannot be scored."""
+    """Raise a ValueError if the arguments of `score_split` do not fit together."""
     check_bound(bound, k)
     if num_examples is not None and num_examples < 1:
         raise ValueError(f"`num_examples` must be at least 1, got {num_examples}")
     if repeats is not None and repeats < 1:
         raise ValueError(f"`repeats` must be at least 1, got {repeats}")
     if len(split) == 0:
-        raise ValueError(f"the {split_name} split holds no whole example")
+        raise ValueError(f"the {split_name} split has no complete example")
     if num_examples is not None and num_examples > len(split):
-        raise ValueError(f"asked for {num_examples} examples, but the {split_name} split has {len(split)}")
+        raise ValueError(f"`num_examples` is {num_examples}, but the {split_name} split has only {len(split)}")
     check_exactness(model, bound, repeats or 1)
 
 
 def check_exactness(model: CategoricalModel, bound: Bound, repeats: int) -> None:
+    """Raise a ValueError if the model has an exact likelihood, which leaves nothing to estimate by several draws."""
     if model.is_exact and (bound == "iwbo" or repeats > 1):
-        raise ValueError("this model's likelihood is exact: there is no tighter bound, and nothing to repeat")
+        raise ValueError("this model's likelihood is exact: leave out `bound` iwbo and `repeats`, which are for bounds")

@@ -1,4 +1,4 @@
-"""Maps as pictures: grids of them as PNG, chains of them as GIF, in the colours of their categories, with a legend."""
+"""Images of maps in the colours of their classes, with a legend: grids as PNG, diffusion chains as GIF."""
 
 import math
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 4
-INCHES = 1.6  # width of a map in a grid
-FRAMES = 60  # of a GIF at most
+INCHES = 1.6  # horizontal size of a map in a grid
+FRAMES = 60  # largest number of frames of a GIF
 FRAME_MILLISECONDS, LAST_MILLISECONDS = 80, 2000
 INVALID = ("invalid", "#ffffff")
-MOST_LEGEND = 32  # classes named in a legend
+MOST_LEGEND = 32  # largest number of classes in a legend
 LEGEND_ENTRY, LEGEND_ROW, TITLE = 0.95, 0.18, 0.3  # inches
 
 
 def palette_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
-    """Name and colour of each class; where the data have none, numbers and colours from a wheel."""
+    """Return the name and colour of each class; data without such get numbers and colours of a colour map."""
     if spec.categories:
         return spec.categories
     from matplotlib import colormaps, colors
@@ -36,15 +36,15 @@ def palette_of(spec: DataSpec) -> tuple[tuple[str, str], ...]:
     return tuple((str(k), colors.to_hex(shade)) for k, shade in enumerate(shades))
 
 
-def coloured(x: Tensor, spec: DataSpec) -> np.ndarray:
-    """Classes as colours, codes that mean no class white: (..., H, W) -> (..., H, W, 3) uint8."""
+def to_colours(x: Tensor, spec: DataSpec) -> np.ndarray:
+    """Return the colours of classes, with white for invalid codes: (..., H, W) -> (..., H, W, 3) uint8."""
     palette = [*palette_of(spec), INVALID]
     rgb = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in palette], np.uint8)
     return rgb[x.clamp(max=spec.num_classes).numpy()]
 
 
 def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
-    """A patch for each class, the first 32 where they are more, and for codes that mean none."""
+    """Return legend entries for the classes, for the first 32 if there are more, and for invalid codes."""
     from matplotlib.patches import Patch
 
     classes = palette_of(spec)
@@ -57,12 +57,13 @@ def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
 
 
 def plot_grid(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
-    """Titled groups of maps (N, H, W) side by side, with a legend, as a PNG."""
+    """Write a PNG with groups of maps (N, H, W) side by side, each under its title, and a legend."""
     figure = grid_figure(groups, spec, columns=COLUMNS)
     figure.savefig(file, format="png", dpi=130)
 
 
 def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns: int) -> "Figure":
+    """Return a figure with groups of maps side by side, `columns` maps in a row of each group, and a legend."""
     from matplotlib.figure import Figure
 
     most = max(len(x) for _, x in groups)
@@ -80,7 +81,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     for index, (title, x) in enumerate(groups):
         left = (0.1 + index * (INCHES * columns + 0.25)) / across
         axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
-        axes.imshow(tiled(coloured(x, spec), columns, rows), interpolation="nearest", aspect="equal")
+        axes.imshow(tile(to_colours(x, spec), columns, rows), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")
     figure.legend(
@@ -91,7 +92,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
 
 
 def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
-    """Maps on their way out of the noise, as a PNG: a row for each of x_t (N, H, W), a column for each time."""
+    """Write a PNG of denoising chains of maps: a column for each time t, with the maps x_t (N, H, W) in its rows."""
     from matplotlib.figure import Figure
 
     num, height, width = stages[0][1].shape
@@ -103,7 +104,7 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
     down = row * num + legend + TITLE
     figure = Figure(figsize=(across, down))
     for column, (t, x) in enumerate(stages):
-        for index, picture in enumerate(coloured(x, spec)):
+        for index, picture in enumerate(to_colours(x, spec)):
             bottom = legend + row * (num - 1 - index)
             box = (column * INCHES + gap / 2, bottom + gap / 2, INCHES - gap, row - gap)
             axes = figure.add_axes((box[0] / across, box[1] / down, box[2] / across, box[3] / down))
@@ -118,8 +119,8 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
     figure.savefig(file, format="png", dpi=130)
 
 
-def tiled(pictures: np.ndarray, columns: int, rows: int, gap: int = 2) -> np.ndarray:
-    """One picture of pictures (N, H, W, 3), row by row, with white gaps, and white where there are no more of them."""
+def tile(pictures: np.ndarray, columns: int, rows: int, gap: int = 2) -> np.ndarray:
+    """Arrange images (N, H, W, 3) in rows as one image, with white gaps between them and white for missing images."""
     _, height, width, _ = pictures.shape
     out = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, 3), 255, np.uint8)
     for index, picture in enumerate(pictures):
@@ -131,30 +132,30 @@ def tiled(pictures: np.ndarray, columns: int, rows: int, gap: int = 2) -> np.nda
 def plot_map_chain(
     chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO, progress: Progress = silent
 ) -> None:
-    """x_T, ..., x_0 of one map (H, W) each, as an animated GIF that rests on the last."""
+    """Write the chain x_T, ..., x_0 of one map, (H, W) each, as an animated GIF that pauses on the last frame."""
     from PIL import Image
 
     frames = []
-    shown = thinned(chain, FRAMES)
+    shown = thin_chain(chain, FRAMES)
     with progress("Drawing frames", len(shown)) as advance:
         for t, x in shown:
             figure = grid_figure([(f"t = {t}", x.unsqueeze(0))], spec, columns=1)
             across, down = figure.get_size_inches()
             figure.set_size_inches(2 * across, 2 * down)
-            frames.append(Image.fromarray(rendered(figure)).convert("P", palette=Image.Palette.ADAPTIVE))
+            frames.append(Image.fromarray(figure_pixels(figure)).convert("P", palette=Image.Palette.ADAPTIVE))
             advance(1)
     durations = [FRAME_MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]
     frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
 
 
-def thinned(chain: list[tuple[float, Tensor]], most: int) -> list[tuple[float, Tensor]]:
-    """At most so many steps of a chain, evenly spread, first and last included."""
+def thin_chain(chain: list[tuple[float, Tensor]], most: int) -> list[tuple[float, Tensor]]:
+    """Return at most `most` steps of a chain, evenly spread, including the first and the last."""
     picked = np.unique(np.linspace(0, len(chain) - 1, min(most, len(chain))).round().astype(int))
     return [chain[i] for i in picked]
 
 
-def rendered(figure: "Figure") -> np.ndarray:
-    """A figure's pixels: (H, W, 3) uint8."""
+def figure_pixels(figure: "Figure") -> np.ndarray:
+    """Return the pixels of a figure: (H, W, 3) uint8."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)

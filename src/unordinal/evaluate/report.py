@@ -1,4 +1,4 @@
-"""Pictures and pages: denoising chains, probabilities and spreads as PNG, a run as one self-contained HTML file."""
+"""Plots of chains, probabilities and scores as PNG, and reports about a run as a self-contained HTML page."""
 
 import base64
 import html
@@ -15,11 +15,11 @@ from unordinal.evaluate.likelihood import Score
 
 CHAIN_ROWS = 12
 CHAIN_COLUMNS = 96
-COLOURS = ("#1b7837", "#9aa0a6")  # settled (as it is at the end), not yet
+COLOURS = ("#1b7837", "#9aa0a6")  # of symbols that have their final value, and of those that have not
 
 
 def chain_rows(chain: list[tuple[float, Tensor]], num_rows: int = CHAIN_ROWS) -> list[tuple[float, Tensor]]:
-    """A few steps of a chain, first and last included, denser at the end where most is decided."""
+    """Return a few steps of a chain, including the first and the last, more closely spaced towards the end."""
     last = len(chain) - 1
     rows = min(num_rows, len(chain))
     picked = sorted({round(last * (1 - (1 - i / (rows - 1)) ** 1.5)) for i in range(rows)}) if rows > 1 else [last]
@@ -27,7 +27,7 @@ def chain_rows(chain: list[tuple[float, Tensor]], num_rows: int = CHAIN_ROWS) ->
 
 
 def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
-    """Text emerging from noise as a PNG: one line per step, symbols that have their final value in green."""
+    """Write a PNG of a denoising chain of text: one line per step, and symbols that have their final value in green."""
     from matplotlib.figure import Figure
 
     rows, final = chain_rows(chain), chain[-1][1]
@@ -50,7 +50,7 @@ def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO
 
 
 def plot_pmf(pmf: np.ndarray, score: Score, samples: Tensor, file: BinaryIO) -> None:
-    """Exact probabilities, the model's bound on them, and the frequencies of its samples, side by side as a PNG."""
+    """Write a PNG of the exact probabilities, the model's probabilities (or bounds) and the frequencies of samples."""
     from matplotlib.figure import Figure
 
     to_nats = math.log(2) * score.dimensions
@@ -67,11 +67,11 @@ def plot_pmf(pmf: np.ndarray, score: Score, samples: Tensor, file: BinaryIO) -> 
 
 
 def plot_spread(score: Score, file: BinaryIO) -> None:
-    """How the examples' bits spread, as a PNG."""
+    """Write a histogram of the scores of single examples as a PNG."""
     from matplotlib.figure import Figure
 
     if score.per_example is None:
-        raise ValueError("this score holds no single examples; score with `per_example`")
+        raise ValueError("this score has no values of single examples; score with `per_example`")
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.hist(score.per_example, bins=min(60, max(5, score.num_examples // 4)), color="#1b7837")
@@ -83,30 +83,36 @@ def plot_spread(score: Score, file: BinaryIO) -> None:
 
 @dataclass
 class Report:
-    """A page about a run: paragraphs, tables, texts and pictures in order, nothing loaded from elsewhere."""
+    """A self-contained HTML page of headings, paragraphs, tables, texts and images, in the order they are added."""
 
     title: str
     parts: list[str] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
+        """Add a heading."""
         self.parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def paragraph(self, text: str) -> None:
+        """Add a paragraph."""
         self.parts.append(f"<p>{html.escape(text)}</p>")
 
     def code(self, text: str) -> None:
+        """Add preformatted text."""
         self.parts.append(f"<pre>{html.escape(text)}</pre>")
 
     def table(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        """Add a table with a row of headings."""
         cells = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
         top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
         self.parts.append(f"<table><tr>{top}</tr>{''.join(cells)}</table>")
 
     def picture(self, png: bytes, description: str) -> None:
+        """Add an image, with a description as its alternative text."""
         data = base64.b64encode(png).decode()
         self.parts.append(f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">')
 
     def render(self) -> bytes:
+        """Return the page as HTML."""
         style = (
             "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#202124}"
             "pre{background:#f5f5f5;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}img{max-width:100%}"
@@ -120,7 +126,7 @@ class Report:
 
 
 def chain_png(chain: list[tuple[float, Tensor]], spec: DataSpec) -> bytes:
-    """`plot_chain` as bytes."""
+    """Return the PNG of `plot_chain` as bytes."""
     buffer = io.BytesIO()
     plot_chain(chain, spec, buffer)
     return buffer.getvalue()

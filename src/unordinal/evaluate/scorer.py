@@ -1,4 +1,4 @@
-"""The examples of a split, scored one way or another."""
+"""Estimators of the log-likelihood of examples: exact, ELBO with several treatments of time, importance-weighted."""
 
 import math
 from dataclasses import dataclass
@@ -12,15 +12,16 @@ from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel
 from unordinal.progress import Advance, Progress
 
-ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example: at a time, rounds at the least, all at the most
-SHARE_OF_SPREAD = 0.25  # of the spread between examples, below which errors must fall for a ranking to mean something
-SYMBOLS_PER_CALL = 8192  # of importance samples, all examples and draws together: bounds the memory for any k
+ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example per round; fewest rounds; most draws in all
+# Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.
+SHARE_OF_SPREAD = 0.25
+SYMBOLS_PER_CALL = 8192  # most symbols of importance samples in one call of the model, which bounds the memory
 
 
 def iwbo(model: CategoricalModel, x: Tensor, k: int, rows: int, advance: Advance) -> tuple[Tensor, Tensor]:
-    """log mean of k importance weights of each example, and its variance by the delta method: two (B,) float64.
+    """Return the log of the mean of k importance weights of each example, and its variance by the delta method.
 
-    At most `rows` examples go through the model at a time, whatever k is.
+    Both are (B,) float64. At most `rows` copies of examples are passed to the model at a time, whatever k is.
     """
     total = torch.full((len(x),), -math.inf, dtype=torch.float64)
     squares = total.clone()
@@ -36,7 +37,7 @@ def iwbo(model: CategoricalModel, x: Tensor, k: int, rows: int, advance: Advance
 
 @dataclass(frozen=True)
 class Scorer:
-    """The first `num` examples of a split, scored one way or another; each method gives (num,) nats in float64."""
+    """Scores the first `num` examples of a split; each method returns nats per example, (num,) float64."""
 
     model: CategoricalModel
     split: Split
@@ -45,11 +46,12 @@ class Scorer:
     device: torch.device
 
     def batch(self, start: int) -> tuple[Tensor, slice]:
+        """Return the batch of examples from index `start` on, and their indices as a slice."""
         rows = slice(start, min(start + self.batch_size, self.num))
         return self.split.examples(np.arange(rows.start, rows.stop)).to(self.device), rows
 
     def plain(self, repeats: int, progress: Progress) -> Tensor:
-        """Minus the model's own ELBO, averaged over `repeats` draws."""
+        """Return the negative ELBO of each example, averaged over `repeats` draws."""
         nats = torch.zeros(self.num, dtype=torch.float64)
         with progress("Scoring", self.num * repeats) as advance:
             for start in range(0, self.num, self.batch_size):
@@ -59,11 +61,12 @@ class Scorer:
                     advance(len(x))
         return nats
 
-    def until_told_apart(self, repeats: int | None, progress: Progress) -> tuple[Tensor, Tensor, int]:
-        """Mean and standard error of each example's draws, two (num,), and how many draws each had.
+    def until_reliable(self, repeats: int | None, progress: Progress) -> tuple[Tensor, Tensor, int]:
+        """Return the negative bound and its standard error for each example, two (num,), and the number of draws.
 
-        Draws come in rounds; each round spreads an example's times evenly. They go on until the median error is a
-        quarter of the spread between examples, so that a ranking means something, or as many as asked for.
+        Draws are made in rounds; in each round the times of an example are spread evenly. Without `repeats` the rounds
+        end when the median standard error is a quarter of the standard deviation between examples, so that their
+        ranking is reliable; with it, they end after that many draws.
         """
         rounds: list[Tensor] = []
         most = MOST_DRAWS if repeats is None else max(2 * ROUND, repeats)
@@ -74,13 +77,13 @@ class Scorer:
                     continue
                 means = torch.stack(rounds)  # (rounds, num)
                 error = means.std(dim=0) / math.sqrt(len(rounds))
-                is_told = float(error.median()) <= SHARE_OF_SPREAD * float(means.mean(dim=0).std(correction=0))
-                if repeats is None and len(rounds) >= LEAST_ROUNDS and is_told:
+                is_reliable = float(error.median()) <= SHARE_OF_SPREAD * float(means.mean(dim=0).std(correction=0))
+                if repeats is None and len(rounds) >= LEAST_ROUNDS and is_reliable:
                     break
         return means.mean(dim=0), error, len(rounds) * ROUND
 
     def one_round(self, advance: Advance) -> Tensor:
-        """Minus the bound of each example, averaged over `ROUND` draws: (num,) nats."""
+        """Return the negative bound of each example, averaged over `ROUND` draws: (num,) nats."""
         nats = torch.zeros(self.num, dtype=torch.float64)
         for start in range(0, self.num, self.batch_size):
             x, rows = self.batch(start)
@@ -95,9 +98,9 @@ class Scorer:
         return nats
 
     def in_order(self, progress: Progress) -> Tensor:
-        """Minus the exact log-probability of each example given a memory of those before it in the text."""
+        """Return the negative exact log-probability of each example given a memory of those before it in the text."""
         if not self.model.abilities.in_order or self.split.length is None:
-            raise ValueError("only a text under a model with a memory (arm-xl) can be scored in order")
+            raise ValueError("`in_order` is only for a text and a model with a memory (arm-xl); leave it out")
         nats, past = torch.zeros(self.num, dtype=torch.float64), None
         with progress("Scoring", self.num) as advance:
             for start in range(0, self.num, self.batch_size):
@@ -108,7 +111,7 @@ class Scorer:
         return nats
 
     def importance_weighted(self, k: int, progress: Progress) -> Tensor:
-        """Minus the log of the mean of `k` importance weights, a bounded number of draws at a time."""
+        """Return minus the log of the mean of `k` importance weights of each example, in bounded memory."""
         rows = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
         nats = torch.zeros(self.num, dtype=torch.float64)
         with progress("Scoring", self.num * k) as advance:
@@ -119,7 +122,7 @@ class Scorer:
         return nats
 
     def stratified_times(self, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:
-        """The mean of the bound at `repeats` times per example; and each example's rank in time."""
+        """Return the negative bound averaged over `repeats` times per example, and the rank of each example in time."""
         generator = torch.Generator().manual_seed(torch.initial_seed())
         position, rank = spread_positions(self.num, repeats, generator)
         nats = torch.zeros(self.num, dtype=torch.float64)
@@ -132,10 +135,12 @@ class Scorer:
         return nats, rank
 
     def all_times(self, repeats: int, progress: Progress) -> Tensor:
-        """The mean of the bound over every one of its times, for every example."""
+        """Return the negative bound of each example, averaged over all times."""
         num_times = self.model.abilities.num_times
         if num_times is None:
-            raise ValueError("time is continuous in this model, so there is no list of all times; use stratified ones")
+            raise ValueError(
+                "this model has continuous time, so not all times can be computed; set `times` to stratified"
+            )
         every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
         nats = torch.zeros(self.num, dtype=torch.float64)
         with progress("Scoring", self.num * len(every)) as advance:

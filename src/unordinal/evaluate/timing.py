@@ -1,4 +1,4 @@
-"""How long a sample takes: every model of the paper's time table, interleaved, in one run."""
+"""Measure how long models take to draw a sample, for all models of the paper's table of sampling times in one run."""
 
 import statistics
 import time
@@ -13,8 +13,8 @@ from unordinal.data.spec import DataSpec
 from unordinal.progress import Progress, silent
 from unordinal.recipes import RECIPES, configured
 
-# Seconds of tab:time_experiment by preset and variant: one sample of 256 characters of text8 on a 1080Ti, but for those
-# with a dagger there, 288 characters, from Tran et al. (2019), whose discrete flow is bipartite.
+# Seconds per sample in tab:time_experiment, by preset and variant: 256 characters of text8 on a 1080Ti. Those marked
+# with a dagger there are from Tran et al. (2019) and have 288 characters; their discrete flow is bipartite.
 PAPER_SECONDS: dict[tuple[str, str], str] = {
     ("text8/arm", ""): "35.5 (of 288)",
     ("text8/latent-af-af", ""): "156",
@@ -26,32 +26,33 @@ PAPER_SECONDS: dict[tuple[str, str], str] = {
     ("text8/multinomial", "100 steps"): "2.4",
 }
 SYMBOLS = {"text8": 27, "enwik8": 256}
-LONG = 10.0  # seconds of a first draw beyond which it needs no warming up
+LONG = 10.0  # a first draw that takes more seconds than this counts, since it needs no warming up
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds that one sample takes; `deviation` is None of a single one."""
+    """The measured sampling times of one model."""
 
     preset: str
     variant: str
     size: str
     length: int
-    steps: int | None
-    parameters: int
-    median: float
+    steps: int | None  # reverse steps of a diffusion model
+    parameters: int  # number of weights
+    median: float  # seconds per sample
     mean: float
-    deviation: float | None
-    repeats: int
-    paper: str | None
+    deviation: float | None  # standard deviation; None for a single sample
+    repeats: int  # number of samples
+    paper: str | None  # seconds in the paper, if it has this model
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that takes part, before it is built."""
+    """The settings of a model to time."""
 
     preset: str
     variant: str
@@ -60,8 +61,8 @@ class Entry:
 
 
 @dataclass
-class Contestant:
-    """A model with fresh weights, and the seconds its samples took."""
+class TimedModel:
+    """A model with new random weights, and the seconds that each of its samples took."""
 
     entry: Entry
     length: int
@@ -80,48 +81,60 @@ def time_sampling(
     seed: int = 0,
     progress: Progress = silent,
 ) -> tuple[list[Timing], bool]:
-    """Fresh weights, one sample at a time, one round of all contestants after another; and whether it was whole.
+    """Measure how long models with new random weights take to draw one sample.
 
-    Models with reverse steps run twice, with all of them and with `steps`; so do the variants of a recipe.
-    The first round warms up and does not count, but for draws of more than `LONG` seconds. Ctrl-C ends the run early:
-    what was measured until then is given.
+    The models take turns, so that all are affected alike by changes in the speed of the machine. The first round warms
+    up and does not count, except for draws that take more than `LONG` seconds. Ctrl-C ends the measurement early.
+
+    Args:
+        presets: the experiments whose models to time, such as text8/arm, with every variant of their recipes.
+        size: the size of the models.
+        lengths: the lengths of the sequences to sample.
+        repeats: how many samples to time for each model and length.
+        steps: models with reverse steps are timed twice, with all steps and with this many.
+        seed: the seed of the weights and samples.
+        progress: receives the progress.
+
+    Returns:
+        The times of each model and length that was measured, and whether the measurement was completed.
     """
     if not presets or not lengths:
         raise ValueError("expected at least one preset and one length to time")
     entries = [entry for name in presets for entry in entries_of(name, size, steps)]
-    contestants: list[Contestant] = []
+    models: list[TimedModel] = []
     is_whole = True
     try:
         with torch.random.fork_rng(), progress("Building the models", len(entries) * len(lengths)) as advance:
             for entry in entries:
                 for length in lengths:
-                    contestants.append(contestant_of(entry, length, seed))
+                    models.append(build_timed_model(entry, length, seed))
                     advance(1)
-        with progress("Sampling", (repeats + 1) * len(contestants)) as advance:
+        with progress("Sampling", (repeats + 1) * len(models)) as advance:
             for current in range(repeats + 1):
-                for contestant in contestants:
-                    if len(contestant.seconds) < repeats:
+                for timed in models:
+                    if len(timed.seconds) < repeats:
                         began = time.perf_counter()
-                        contestant.draw()
+                        timed.draw()
                         spent = time.perf_counter() - began
                         if current or spent > LONG:
-                            contestant.seconds.append(spent)
+                            timed.seconds.append(spent)
                     advance(1)
     except KeyboardInterrupt:
         is_whole = False
-    return [timing_of(contestant, size) for contestant in contestants if contestant.seconds], is_whole
+    return [timing_of(timed, size) for timed in models if timed.seconds], is_whole
 
 
-def timing_of(contestant: Contestant, size: str) -> Timing:
-    entry, seconds = contestant.entry, contestant.seconds
-    is_papers = size == "paper" and contestant.length == 256
+def timing_of(timed: TimedModel, size: str) -> Timing:
+    """Return the statistics of the seconds that a model took."""
+    entry, seconds = timed.entry, timed.seconds
+    is_papers = size == "paper" and timed.length == 256
     return Timing(
         preset=entry.preset,
         variant=entry.variant,
         size=size,
-        length=contestant.length,
+        length=timed.length,
         steps=entry.steps,
-        parameters=contestant.parameters,
+        parameters=timed.parameters,
         median=statistics.median(seconds),
         mean=statistics.fmean(seconds),
         deviation=statistics.stdev(seconds) if len(seconds) > 1 else None,
@@ -131,10 +144,10 @@ def timing_of(contestant: Contestant, size: str) -> Timing:
 
 
 def entries_of(name: str, size: str, steps: int) -> list[Entry]:
-    """What takes part for a preset: every variant of its recipe, with all steps and with some where it has steps."""
+    """Return the models to time for a preset: each variant of its recipe, with all steps and with `steps` of them."""
     config = configured(name, size)
     if config.data.name not in SYMBOLS:
-        raise ValueError(f"sampling is timed for texts, text8/... or enwik8/...; got {name}")
+        raise ValueError(f"sampling is timed for texts only, text8/... or enwik8/...; got {name}")
     entries = []
     for variant, changes in (RECIPES[config.recipe].variants or {"": {}}).items():
         model = with_settings(config, changes).model
@@ -149,12 +162,12 @@ def entries_of(name: str, size: str, steps: int) -> list[Entry]:
     return entries
 
 
-def contestant_of(entry: Entry, length: int, seed: int) -> Contestant:
-    """The model with the weights and the noise of a seed."""
+def build_timed_model(entry: Entry, length: int, seed: int) -> TimedModel:
+    """Build the model of an entry; `seed` determines its weights and samples."""
     torch.manual_seed(seed)
     family = entry.preset.partition("/")[0]
     model = entry.model.build(DataSpec(family, SYMBOLS[family], (length,))).eval()
     generator = torch.Generator().manual_seed(seed)
     settings: dict[str, Any] = {} if entry.steps is None else {"steps": entry.steps}
     parameters = sum(p.numel() for p in model.parameters())
-    return Contestant(entry, length, parameters, lambda: model.sample(1, generator=generator, **settings))
+    return TimedModel(entry, length, parameters, lambda: model.sample(1, generator=generator, **settings))

@@ -1,10 +1,9 @@
-"""Recipes: RECIPES names every model, and `configured` turns a name and a size into a run's whole configuration.
+"""Recipes of all models: RECIPES lists them, and `configured` returns the configuration of a run by name and size.
 
-A model is its class in `models/`, its recipe in a file here, and one line in RECIPES, where all the rest finds it.
-Nothing here imports torch until a model is built.
+A new model needs a class in `models/`, a recipe here and a line in RECIPES. Only building a model imports torch.
 """
 
-from typing import get_args
+from typing import Any, get_args
 
 from unordinal.config import DataConfig, RunConfig, Shape, Size
 from unordinal.names import unknown
@@ -28,27 +27,32 @@ RECIPES: dict[str, Recipe] = {
     "categorical-nf": CATEGORICAL_NF,
     "vae": VAE,
 }
+"""The recipe of every model by its name, such as "arm"; models can be added."""
 SIZES: tuple[Size, ...] = get_args(Size)
 
 
 def experiments() -> dict[str, tuple[str, Task]]:
-    """The paper's experiments by name, text8/arm say: the name of a recipe, and the data set that it is run on."""
-    found: dict[str, tuple[str, Task]] = {}
-    for name, recipe in RECIPES.items():
-        for entry in recipe.experiments:
-            task: Task = entry.partition("/")[0]  # type: ignore[assignment]
-            found[entry if "/" in entry else f"{entry}/{name}"] = (name, task)
-    return found
+    """Return the experiments of the paper by name, such as text8/arm: the name of the recipe and its data set."""
+    entries: list[Any] = [(name, entry) for name, recipe in RECIPES.items() for entry in recipe.experiments]
+    return {entry if "/" in entry else f"{entry}/{name}": (name, entry.partition("/")[0]) for name, entry in entries}
 
 
 def shape_wanted(name: str) -> Shape | None:
-    """The shape that the data of an experiment must have; None of a model, which follows its data."""
+    """Return the shape that the data of an experiment must have; None for a model, which adapts to its data."""
     known = experiments()
     return None if name not in known else "maps" if known[name][1] in MAPS else "sequences"
 
 
 def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> RunConfig:
-    """The configuration of an experiment of the paper, or of a model for one's own data of a shape.
+    """Return the configuration of a run: of an experiment of the paper, or of a model for the user's own data.
+
+    Args:
+        name: an experiment, such as text8/multinomial, or a model, a key of RECIPES.
+        size: tiny (trains in minutes on a CPU), small (an hour) or paper.
+        shape: the shape of the user's data, sequences or maps; experiments have data of their own.
+
+    Returns:
+        The configuration, which `unordinal.config.with_settings` can change.
 
     >>> configured("text8/multinomial", "paper").model.num_steps
     1000
@@ -64,14 +68,13 @@ def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> Run
         raise unknown_name(name)
     recipe, task = known[name]
     plan = RECIPES[recipe].plan(size, task)
-    data = EXPERIMENT_DATA.get(task, DataConfig(""))
-    return RunConfig(name, recipe, size, data, plan.model, plan.train, plan.optim)
+    return RunConfig(name, recipe, size, EXPERIMENT_DATA.get(task, DataConfig("")), plan.model, plan.train, plan.optim)
 
 
 def unknown_name(name: str) -> ValueError:
-    """The error for a name that is neither a model nor an experiment, with the nearest of its own kind."""
+    """Return the error for a name that is neither a model nor an experiment; it suggests a similar one."""
     data, slash, model = name.partition("/")
     if data in EXPERIMENT_DATA and model in RECIPES:
-        return ValueError(f"the paper did not run {model} on {data}; train the model {model} on data of yours")
-    kind, known = ("experiment", list(experiments())) if slash else ("model", list(RECIPES))
-    return unknown(kind, name, known, cutoff=0.4, listed_by="`unordinal presets` lists models and experiments")
+        return ValueError(f"the paper did not run {model} on {data}; train the model {model} on your own data instead")
+    what, known = ("experiment", list(experiments())) if slash else ("model", list(RECIPES))
+    return unknown(what, name, known, cutoff=0.4, listed_by="`unordinal presets` lists models and experiments")

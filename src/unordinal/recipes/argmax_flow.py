@@ -1,8 +1,8 @@
-"""Argmax flows and dequantisation: a density p(v) under a surjection.
+"""Recipes of argmax flows and dequantisation: a density p(v) combined with a surjection from v to classes.
 
-Size paper is tab:details_text_models and tab:architecture_text_models for text, section 6.2 and appendix B.2 for maps.
-Mixture components, the network inside a position and the sizes of the DenseNets are not in them and are ours, as are
-tiny and small: smaller networks, chosen for minutes and for an hour on two cores.
+Size paper follows tab:details_text_models and tab:architecture_text_models for text, section 6.2 and appendix B.2 for
+maps. These do not state the mixture components, the network over channels and the sizes of the DenseNets, which are our
+choice, as are the smaller networks of tiny and small, chosen for two minutes and an hour on two cores.
 """
 
 from collections.abc import Callable
@@ -29,18 +29,18 @@ SurjectionName = Literal[
 
 @dataclass(frozen=True)
 class ArgmaxFlowSettings(ModelSettings):
-    """A flow under a surjection."""
+    """A flow on real numbers v and a surjection that turns v into classes."""
 
-    density: Density  # p(v)
-    inverse: Inverse  # q(u | x), from which the surjection makes q(v | x)
-    # How classes become numbers and back: one real per bit, K-way argmax with one of three inverses, or rounding
+    density: Density  # The density p(v).
+    inverse: Inverse  # The noise q(u | x), from which the surjection computes v.
+    # How real numbers become classes: by the sign of each bit, by argmax with one of three inverses, or by rounding.
     surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "binary"
-    # Write classes in base M first, M reals per digit (binary becomes softplus); default none
+    # Write classes in this base M first, with M real numbers per digit (binary then becomes softplus).
     base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
 
     @property
     def used_surjection(self) -> SurjectionName:
-        """With a base there are M reals per digit: bits of one real each become softplus thresholds of M."""
+        """The surjection to build: with a base every digit has M real numbers, so that binary becomes softplus."""
         return "softplus" if self.surjection == "binary" and self.base is not None else self.surjection
 
     def build(self, spec: "DataSpec") -> "ArgmaxFlow":
@@ -51,17 +51,15 @@ class ArgmaxFlowSettings(ModelSettings):
 
         check_known("surjection", self.surjection, parts.SURJECTIONS)
         parts.require_shape(spec, self.density)
-        surjection = parts.built_surjection(self.used_surjection, self.base, spec.num_classes, self.inverse)
+        surjection = parts.build_surjection(self.used_surjection, self.base, spec.num_classes, self.inverse)
         if isinstance(self.density, Levels) and surjection.num_channels < 2:
-            raise ValueError(
-                f"surjection {self.surjection} gives one real per pixel for {spec.num_classes} classes, and a coupling "
-                "flow needs two; use softplus, gumbel or gumbel-threshold"
-            )
-        # bits of a sequence start at zero mean and unit scale by themselves
+            found = f"one real number per pixel for {spec.num_classes} classes, but a coupling flow needs two"
+            raise ValueError(f"surjection {self.surjection} gives {found}; use softplus, gumbel or gumbel-threshold")
+        # the bits of a sequence have zero mean and unit scale at the start, so they need no ActNorm
         is_ready = self.used_surjection == "binary" and not isinstance(self.density, Levels)
         front: list[Bijection] = [] if is_ready else [ActNorm(surjection.num_channels)]
-        density = parts.built_density(self.density, (*spec.event_shape, surjection.num_channels), front)
-        has_context = self.surjection != "round-uniform"  # which has nothing to learn
+        density = parts.build_density(self.density, (*spec.event_shape, surjection.num_channels), front)
+        has_context = self.surjection != "round-uniform"  # uniform noise does not depend on x
         context = parts.context_net(self.inverse, spec.num_classes) if has_context else None
         multiple = parts.side_multiple(self.density)
         return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context, side_multiple=multiple)
@@ -72,14 +70,13 @@ class ArgmaxFlowSettings(ModelSettings):
         assert isinstance(model, ArgmaxFlow)
         base = 2 if self.used_surjection == "binary" else self.base or model.num_classes
         whole, density = (sum(p.numel() for p in part.parameters()) for part in (model, model.density))
-        told = {"surjection": self.used_surjection, "base": base, "reals_per_symbol": model.surjection.num_channels}
-        return {**told, "density_parameters": density, "inverse_parameters": whole - density}
+        facts = {"surjection": self.used_surjection, "base": base, "reals_per_symbol": model.surjection.num_channels}
+        return {**facts, "density_parameters": density, "inverse_parameters": whole - density}
 
 
 def autoregressive(size: Size, task: Task) -> Plan:
     if task == "toy":
-        width = {"tiny": 64, "small": 128, "paper": 256}[size]
-        density = Mixture(LSTM(width, 1), num_mixtures=8)
+        density = Mixture(LSTM({"tiny": 64, "small": 128, "paper": 256}[size], 1), num_mixtures=8)
         return Plan(ArgmaxFlowSettings(density, SeqInverse(64)), toy_train(size), QUICK_ADAMW)
     if size == "paper":
         density = Mixture(LSTM(2048, 2, dropout=0.25), num_mixtures=27, channel_width=128)
@@ -115,7 +112,7 @@ MAP_FLOWS: dict[Size, tuple[Levels, MapInverse]] = {
 
 
 def map_training(size: Size) -> tuple[TrainConfig, OptimConfig]:
-    """How flows and the VAE of maps are trained; MAP_FLOWS has their p and q."""
+    """Return how flows and the VAE of maps are trained; MAP_FLOWS has their densities and noise."""
     if size == "paper":
         return MAP_TRAIN, MAP_OPTIM
     batch_size, lr = (4, 2e-3) if size == "tiny" else (8, 1e-3)
@@ -128,7 +125,7 @@ def maps(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all maps
 
 
 def flow(description: str, surjection: SurjectionName, plan: Callable[[Size, Task], Plan], *more: str) -> Recipe:
-    """The recipe of a flow under a surjection; `more` are experiments beside those of its plan."""
+    """Return the recipe of a flow with a surjection; `more` are experiments besides those of its plan."""
 
     def with_surjection(size: Size, task: Task) -> Plan:
         made = plan(size, task)

@@ -1,8 +1,8 @@
-"""Multinomial diffusion: tab:details_text_models and tab:architecture_text_models for text, section 6.2 for maps.
+"""Recipe of multinomial diffusion: tab:details_text_models, tab:architecture_text_models, and section 6.2 for maps.
 
-Size paper is what those and appendix B say. On maps the U-Net and T = 4000 are those of the authors' code, for the
-paper's text names neither, and its sizes are ours. tiny and small are ours: another network, optimiser and way of
-drawing times, for two minutes and for an hour on two cores. Their bound is that of the same discrete-time model.
+Size paper follows these and appendix B. For maps the paper does not state the network and T: the U-Net and T = 4000 are
+those of the authors' code, with sizes of our choice. The sizes tiny and small have other networks, optimisers and
+distributions of t, chosen for two minutes and an hour on two cores; their bound is that of the same diffusion process.
 """
 
 from dataclasses import dataclass, replace
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MultinomialSettings(ModelSettings):
-    """Multinomial diffusion: uniform noise in discrete steps."""
+    """Multinomial diffusion: uniform noise over the classes, in discrete steps."""
 
-    net: DiffusionTransformer | UNet  # the network that predicts x_0: a Transformer for sequences, a U-Net for maps
-    num_steps: int = 1000  # T, the length of the diffusion
-    schedule: Literal["cosine"] = "cosine"  # alpha-bar over time
-    # What the network's output means: x_0 given all other positions (the paper's) or given this one as well
+    net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
+    num_steps: int = 1000  # Number of diffusion steps T.
+    schedule: Literal["cosine"] = "cosine"  # The noise schedule, alpha-bar as a function of time.
+    # What the network predicts: x_0 given the noisy classes of all other positions (the paper's), or of all positions.
     output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
-    # How t is drawn in training; importance is the paper's q(t) from running estimates of L_t^2
+    # How t is drawn in training; importance draws it in proportion to running estimates of the loss, as in the paper.
     times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
 
     def build(self, spec: "DataSpec") -> "Diffusion":
@@ -58,12 +58,12 @@ def multinomial(size: Size, task: Task) -> Plan:
 
 def multinomial_maps(size: Size) -> Plan:
     if size == "paper":
-        train = replace(MAP_TRAIN, accumulate=4)  # parts of 16 maps are fastest on a CPU
+        train = replace(MAP_TRAIN, accumulate=4)  # four parts of 16 maps are fastest on a CPU
         return Plan(MultinomialSettings(UNet(), 4000), train, MAP_OPTIM)
     net = UNet(32, num_levels=3, deep_blocks=2) if size == "tiny" else UNet(48, num_levels=3, deep_blocks=3)
     model = MultinomialSettings(net, 4000, times="stratified")
     return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=8, lr=2e-3, accumulate=2), QUICK_MUON)
 
 
-NAME, ON = "multinomial diffusion: uniform noise, undone step by step", ("text8", "enwik8", "cityscapes")
+NAME, ON = "multinomial diffusion: uniform noise, removed step by step", ("text8", "enwik8", "cityscapes")
 MULTINOMIAL = Recipe(NAME, MultinomialSettings, multinomial, ON, takes=("sequences", "maps"))

@@ -1,4 +1,4 @@
-"""Discrete flows (Tran et al. 2019): appendix C, and tab:time_experiment. Sizes and optimisers are ours."""
+"""Recipe of discrete flows (Tran et al. 2019): appendix C and tab:time_experiment; sizes and optimisers are ours."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
-from unordinal.names import check_known
+from unordinal.names import check_known, check_positive
 from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task, toy_train
 from unordinal.recipes.settings import LSTM, SequenceNet, Transformer
 
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DiscreteFlowSettings(ModelSettings):
-    """A flow on the classes themselves, modulo K."""
+    """A discrete flow: invertible transformations of the classes modulo K."""
 
-    net: SequenceNet  # what reads the other positions
-    # ar moves every position by what stands before it; bipartite moves every second position by the others
+    net: SequenceNet  # The network of each layer.
+    # ar transforms each position given those before it; bipartite transforms every second position given the others.
     flow: Annotated[Literal["ar", "bipartite"], tyro.conf.arg(aliases=("--flow",))] = "ar"
-    # Besides shifting classes modulo K, divide them by a predicted number that has an inverse modulo K
+    # Besides shifting classes modulo K, also divide them modulo K by a predicted number that is coprime to K.
     scale: Annotated[bool, tyro.conf.arg(aliases=("--scale",))] = False
-    # Layers on top of each other, autoregressive ones forwards and backwards in turn; default 1 (ar) or 2 (bipartite)
-    num_flows: int | None = None
-    temperature: float = 0.1  # of straight-through gradients: an argmax gets the gradient of a softmax this sharp
+    num_flows: int | None = None  # Number of layers; default 1 (ar) or 2 (bipartite). ar layers alternate in direction.
+    temperature: float = 0.1  # Temperature of the softmax whose gradient replaces that of argmax (straight-through).
 
     def build(self, spec: "DataSpec") -> "DiscreteFlow":
         from unordinal.models.discrete_flow import AutoregressiveModulo, BipartiteModulo, DiscreteFlow, ModuloLayer
@@ -36,9 +35,9 @@ class DiscreteFlowSettings(ModelSettings):
         spec.require_sequences()
         check_known("flow", self.flow, ("ar", "bipartite"))
         num_flows = (1 if self.flow == "ar" else 2) if self.num_flows is None else self.num_flows
-        parts.check_positive("model.num_flows", num_flows)
+        check_positive("model.num_flows", num_flows)
         if num_flows < 2 and self.flow == "bipartite":
-            raise ValueError("one bipartite layer moves only every second position; set `model.num_flows` to 2 or more")
+            raise ValueError("one bipartite layer transforms only half the positions; set `model.num_flows` above 1")
         k = spec.num_classes
         shared: Any = {"has_scale": self.scale, "temperature": self.temperature}
 
@@ -53,9 +52,8 @@ class DiscreteFlowSettings(ModelSettings):
 
 
 def discrete_flow(size: Size, task: Task) -> Plan:
-    if task == "toy":  # one autoregressive layer and one backwards
-        width = {"tiny": 64, "small": 128, "paper": 256}[size]
-        model = DiscreteFlowSettings(LSTM(width, num_layers=1), num_flows=2)
+    if task == "toy":  # two autoregressive layers, the second in reverse order
+        model = DiscreteFlowSettings(LSTM({"tiny": 64, "small": 128, "paper": 256}[size], num_layers=1), num_flows=2)
         return Plan(model, toy_train(size), QUICK_ADAMW)
     if size == "paper":
         model = DiscreteFlowSettings(Transformer(512, 8, num_heads=8))
@@ -66,6 +64,6 @@ def discrete_flow(size: Size, task: Task) -> Plan:
     return Plan(model, TrainConfig(minutes=MINUTES[size], batch_size=16, lr=1e-3), QUICK_ADAMW)
 
 
-MODULO = "discrete flow: location modulo K, straight-through gradients"
+MODULO = "discrete flow: shifts modulo K, straight-through gradients"
 VARIANTS = {"autoregressive": {"flow": "ar"}, "bipartite": {"flow": "bipartite"}}
 DISCRETE_FLOW = Recipe(MODULO, DiscreteFlowSettings, discrete_flow, ("text8", "enwik8", "toy"), variants=VARIANTS)

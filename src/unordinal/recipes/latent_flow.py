@@ -1,14 +1,14 @@
-"""Latent variables with flows: latent flows and categorical normalizing flows for sequences, the VAE for maps.
+"""Recipes of latent variable models: latent flows and categorical normalizing flows for sequences, a VAE for maps.
 
-Size paper is appendix B.4 for latent flows (Ziegler and Rush 2019), the density of argmax-ar for categorical
-normalizing flows (Lippe and Gavves 2020), appendix B.2 for the VAE, whose channels are ours; so are tiny and small.
+Size paper follows appendix B.4 for latent flows (Ziegler and Rush 2019), uses the density of argmax-ar for categorical
+normalizing flows (Lippe and Gavves 2020), and appendix B.2 for the VAE, whose channels are ours, like tiny and small.
 """
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
-from unordinal.names import check_known
+from unordinal.names import check_known, check_positive
 from unordinal.recipes.argmax_flow import MAP_FLOWS, ArgmaxFlowSettings, autoregressive, map_training
 from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task
 from unordinal.recipes.settings import LSTM, DenseNet, Levels, MapInverse, Mixture
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LatentFlowSettings(ModelSettings):
-    """A latent flow for sequences: flow prior, diagonal normal posterior, biLSTM emission."""
+    """A latent flow for sequences: flow prior, diagonal normal posterior, bidirectional LSTM as decoder."""
 
-    net: LSTM  # the LSTMs of prior, posterior and emission; dropout acts on the input of the prior's
-    flow: Literal["af-af", "iaf-scf"] = "af-af"  # autoregressive, or inverse autoregressive with split couplings
-    latent_channels: int = 50  # latent numbers per position
-    num_flows: int = 5  # layers of the prior inside a position, one after another
-    channel_width: int = 16  # hidden units of the network inside a position, per channel or pair of channels
-    kl_flat: float = 2 / 30  # part of the budget during which the KL weighs 1e-5; appendix B.4 has 2 of 30 epochs.
-    kl_rise: float = 4 / 30  # part of the budget over which that weight then rises linearly to 1
+    net: LSTM  # The LSTMs of prior, posterior and decoder; dropout is applied to the prior only.
+    flow: Literal["af-af", "iaf-scf"] = "af-af"  # The prior: autoregressive, or inverse autoregressive with couplings.
+    latent_channels: int = 50  # Number of latent channels per position.
+    num_flows: int = 5  # Number of layers of the prior that transform the channels of a position.
+    channel_width: int = 16  # Hidden units of the network of such a layer, per channel or pair of channels.
+    kl_flat: float = 2 / 30  # Fraction of the budget with a KL weight of 1e-5 (2 of 30 epochs in appendix B.4).
+    kl_rise: float = 4 / 30  # Fraction of the budget over which the KL weight then rises linearly to 1.
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from torch import nn
@@ -40,7 +40,7 @@ class LatentFlowSettings(ModelSettings):
 
         spec.require_sequences()
         check_known("flow", self.flow, ("af-af", "iaf-scf"))
-        parts.check_positive("model.num_flows", self.num_flows)
+        check_positive("model.num_flows", self.num_flows)
         if (channels := self.latent_channels) < 2:
             raise ValueError(f"`model.latent_channels` must be at least 2, got {channels}")
         num_classes, width, is_inverse = spec.num_classes, self.net.width, self.flow == "iaf-scf"
@@ -60,10 +60,10 @@ class LatentFlowSettings(ModelSettings):
 
 @dataclass(frozen=True)
 class CategoricalNfSettings(ModelSettings):
-    """A categorical normalizing flow, on the density model of the autoregressive argmax flow."""
+    """A categorical normalizing flow with the density of the autoregressive argmax flow."""
 
-    density: Mixture  # p(v)
-    latent_channels: int | None = None  # latent numbers per position; default as many as classes have bits
+    density: Mixture  # The density p(v).
+    latent_channels: int | None = None  # Number of latent channels per position; default the bits of a class.
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from unordinal.flows.actnorm import ActNorm
@@ -73,10 +73,10 @@ class CategoricalNfSettings(ModelSettings):
 
         spec.require_sequences()
         channels = (spec.num_classes - 1).bit_length() if self.latent_channels is None else self.latent_channels
-        parts.check_positive("model.latent_channels", channels)
+        check_positive("model.latent_channels", channels)
         return LatentFlow(
             **encoding(spec.num_classes, channels),
-            prior=parts.built_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
+            prior=parts.build_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
             num_classes=spec.num_classes,
             event_shape=spec.event_shape,
         )
@@ -84,12 +84,12 @@ class CategoricalNfSettings(ModelSettings):
 
 @dataclass(frozen=True)
 class VaeSettings(ModelSettings):
-    """A VAE over maps: flow prior, flow posterior, categorical decoder, of the same parts as the argmax flow."""
+    """A VAE of maps with a flow as prior, a flow as posterior and a categorical decoder."""
 
-    density: Levels  # p(z)
-    inverse: MapInverse  # q(z | x)
-    decoder: DenseNet  # p(x | z)
-    latent_channels: int = 8  # latent numbers per pixel
+    density: Levels  # The prior p(z).
+    inverse: MapInverse  # The posterior q(z | x).
+    decoder: DenseNet  # The network of p(x | z).
+    latent_channels: int = 8  # Number of latent channels per pixel.
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from unordinal.flows.actnorm import ActNorm
@@ -97,11 +97,10 @@ class VaeSettings(ModelSettings):
         from unordinal.recipes import parts
 
         parts.require_shape(spec, self.density)
-        channels = self.latent_channels
-        if channels < 2:
+        if (channels := self.latent_channels) < 2:
             raise ValueError(f"`model.latent_channels` must be at least 2 for couplings, got {channels}")
         return LatentFlow(
-            prior=parts.built_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
+            prior=parts.build_density(self.density, (*spec.event_shape, channels), [ActNorm(channels)]),
             posterior=parts.noise(self.inverse, channels),
             context=parts.context_net(self.inverse, spec.num_classes),
             decoder=parts.map_net(self.decoder, channels, spec.num_classes),
@@ -118,14 +117,14 @@ def af_af(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all tex
 def iaf_scf(size: Size, task: Task) -> Plan:  # noqa: ARG001
     plan = latent(LatentFlowSettings(LSTM(500, 2), "iaf-scf", num_flows=3), size)
     if size == "tiny" and isinstance(plan.model, LatentFlowSettings):
-        # so few steps that the KL must rise slowly, or the latents say nothing
+        # with so few steps the KL weight must rise slowly, or the decoder ignores the latent variables
         model = replace(plan.model, net=LSTM(96, 1), latent_channels=4, kl_flat=0.1, kl_rise=0.6)
         return replace(plan, model=model, train=replace(plan.train, lr=6e-3))
     return plan
 
 
 def latent(model: LatentFlowSettings, size: Size) -> Plan:
-    """The paper's model and training, or the model cut down."""
+    """Return the paper's model and training, or a smaller model for the other sizes."""
     if size == "paper":
         optim = OptimConfig(optimizer="adam", clip=5.0, ema=0.0)
         return Plan(model, TrainConfig(epochs=30, batch_size=32, lr=1e-3), optim)
@@ -147,9 +146,7 @@ def vae(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all maps)
 
 
 TEXTS = ("text8", "enwik8")
-AF_AF = Recipe("latent flow, autoregressive in time and channels", LatentFlowSettings, af_af, TEXTS)
-IAF_SCF = Recipe("latent flow, inverse autoregressive in time, split couplings", LatentFlowSettings, iaf_scf, TEXTS)
-CATEGORICAL_NF = Recipe(
-    "categorical normalizing flow of argmax-ar's density", CategoricalNfSettings, categorical_nf, TEXTS
-)
+AF_AF = Recipe("latent flow, autoregressive over positions and channels", LatentFlowSettings, af_af, TEXTS)
+IAF_SCF = Recipe("latent flow, inverse autoregressive, split couplings", LatentFlowSettings, iaf_scf, TEXTS)
+CATEGORICAL_NF = Recipe("categorical normalizing flow, autoregressive", CategoricalNfSettings, categorical_nf, TEXTS)
 VAE = Recipe("VAE with flow prior and flow posterior", VaeSettings, vae, ("cityscapes",), takes=("maps",))

@@ -1,4 +1,4 @@
-"""What the shared settings describe, built: networks, densities p(v), noise q(u | x) and surjections."""
+"""Build what `settings.py` describes: networks, densities p(v), noise q(u | x) and surjections."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,10 @@ from torch import nn
 from unordinal.data.spec import DataSpec
 from unordinal.flows import ready
 from unordinal.flows.bijection import Bijection
-from unordinal.flows.density import ConditionalNormal
-from unordinal.flows.density import Density as BuiltDensity
+from unordinal.flows.density import ConditionalNormal, Density
+from unordinal.names import check_positive
 from unordinal.nets import context, densenet, recurrent, sequence, transformer, unet
 from unordinal.nets.linear import zero_linear
-from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.recipes import settings
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
 from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, num_digits
@@ -20,7 +19,7 @@ from unordinal.surjections.surjection import Surjection
 
 
 def denoiser(net: settings.DiffusionTransformer | settings.UNet, spec: DataSpec, num_input_classes: int) -> nn.Module:
-    """Logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
+    """Build the network that predicts the logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
     if isinstance(net, settings.UNet):
         spec.require_maps(2)
         return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
@@ -28,30 +27,25 @@ def denoiser(net: settings.DiffusionTransformer | settings.UNet, spec: DataSpec,
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
 
 
-def ngram_embedding(ngrams: settings.Ngrams, num_classes: int, width: int) -> NgramEmbedding | None:
-    """Features of the last few classes, or None where no orders are asked for."""
-    return NgramEmbedding(num_classes, width, **vars(ngrams)) if ngrams.orders else None
-
-
 def causal_net(net: settings.SequenceNet, in_channels: int) -> nn.Module:
-    """Features of each position from those before it: (B, L, in) -> (B, L, width)."""
+    """Build a network whose output at a position depends on the positions before it: (B, L, in) -> (B, L, width)."""
     make: type[nn.Module] = recurrent.CausalLSTM if isinstance(net, settings.LSTM) else sequence.CausalTransformer
     return make(in_channels, **vars(net))
 
 
 def sequence_net(net: settings.SequenceNet, in_channels: int, out_channels: int) -> nn.Module:
-    """Every position from all of them: (B, L, in) -> (B, L, out)."""
+    """Build a network whose output at a position depends on all positions: (B, L, in) -> (B, L, out)."""
     make: type[nn.Module] = recurrent.BiLSTM if isinstance(net, settings.LSTM) else sequence.SequenceTransformer
     return make(in_channels, out_channels, **vars(net))
 
 
 def map_net(net: settings.DenseNet, in_channels: int, out_channels: int, num_sharp: int = 0) -> nn.Module:
-    """Every pixel from its surroundings: (B, H, W, in) -> (B, H, W, out)."""
+    """Build a convolutional network over maps: (B, H, W, in) -> (B, H, W, out)."""
     return densenet.DenseNet(in_channels, out_channels, num_sharp=num_sharp, **vars(net))
 
 
-def built_density(density: settings.Density, event_shape: tuple[int, ...], front: list[Bijection]) -> BuiltDensity:
-    """p(v) of shape (*D, C), behind the layers of `front`."""
+def build_density(density: settings.Density, event_shape: tuple[int, ...], front: list[Bijection]) -> Density:
+    """Build p(v) for v of shape (*D, C); the transformations of `front` are applied to v first."""
     sizes = {name: value for name, value in vars(density).items() if name != "net"}
     if isinstance(density, settings.Mixture):
         length, num_channels = event_shape
@@ -68,12 +62,12 @@ def built_density(density: settings.Density, event_shape: tuple[int, ...], front
 
 
 def side_multiple(density: settings.Density) -> int:
-    """What the sides of an example must be multiples of."""
+    """Return the number that the height and width of an example must be multiples of."""
     return 2 ** (density.num_levels - 1) if isinstance(density, settings.Levels) else 1
 
 
 def require_shape(spec: DataSpec, density: settings.Density) -> None:
-    """Refuse data that a density cannot read."""
+    """Raise a ValueError if the density cannot be built for data of this shape."""
     if not isinstance(density, settings.Levels):
         return spec.require_sequences()
     check_positive("model.density.num_levels", density.num_levels)
@@ -84,18 +78,19 @@ def require_shape(spec: DataSpec, density: settings.Density) -> None:
 
 
 def context_width(inverse: settings.Inverse) -> int:
+    """Return the number of features of x that q(u | x) is conditioned on."""
     return inverse.features.width if isinstance(inverse, settings.MapInverse) else inverse.width
 
 
 def context_net(inverse: settings.Inverse, num_classes: int) -> nn.Module:
-    """Features of x that q sees: (B, *D) -> (B, *D, width)."""
+    """Build the network that computes the features of x for q(u | x): (B, *D) -> (B, *D, width)."""
     if isinstance(inverse, settings.MapInverse):
         return densenet.MapContext(num_classes, **vars(inverse.features))
     return context.ClassContext(num_classes, width=inverse.width, num_blocks=inverse.num_blocks)
 
 
-def noise(inverse: settings.Inverse, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> BuiltDensity:
-    """q(u | x): a normal that begins at `mean` and `log_scale`, then 1x1s and affine couplings."""
+def noise(inverse: settings.Inverse, num_channels: int, *, mean: float = 0.0, log_scale: float = 0.0) -> Density:
+    """Build q(u | x): a normal that starts with `mean` and `log_scale`, then 1x1 convolutions and affine couplings."""
     width = context_width(inverse)
     check_positive(f"model.inverse.{'features.' * isinstance(inverse, settings.MapInverse)}width", width)
     if inverse.num_flows < 0 or (inverse.num_flows and num_channels < 2):
@@ -111,8 +106,8 @@ def noise(inverse: settings.Inverse, num_channels: int, *, mean: float = 0.0, lo
     return ready.conditional_flow(base, make_net, num_channels=num_channels, num_flows=inverse.num_flows)
 
 
-# The surjection of each name, from the number of classes K and q. Bits begin away from their boundary, so that the
-# density can tell them apart from the first step on.
+# Functions that build each surjection from the number of classes K and the settings of q. The noise of bits starts away
+# from 0, where two bits meet, so that the density can distinguish them from the first step on.
 SURJECTIONS: dict[str, Callable[[int, settings.Inverse], Surjection]] = {
     "binary": lambda k, q: BinaryProduct(k, noise(q, num_digits(k, 2), mean=2.0, log_scale=-0.7)),
     "softplus": lambda k, q: SoftplusArgmax(k, noise(q, k)),
@@ -124,18 +119,11 @@ SURJECTIONS: dict[str, Callable[[int, settings.Inverse], Surjection]] = {
 }
 
 
-def built_surjection(name: str, base: int | None, num_classes: int, inverse: settings.Inverse) -> Surjection:
-    """The named surjection, in a base-M product where one is asked for."""
+def build_surjection(name: str, base: int | None, num_classes: int, inverse: settings.Inverse) -> Surjection:
+    """Build the named surjection for classes, or with a base for each digit of the classes in that base."""
     if base is not None and name == "ordinal":
-        raise ValueError(f"surjection ordinal has one real per class, got base {base}; leave `base` out")
-    if base is None:
+        raise ValueError(f"surjection ordinal has one real number per class, got base {base}; leave `base` out")
+    if base in (None, num_classes):
         return SURJECTIONS[name](num_classes, inverse)
-    num_digits(num_classes, base)  # complains about a base that does not fit
-    if base == num_classes:
-        return SURJECTIONS[name](num_classes, inverse)
+    num_digits(num_classes, base)  # raises an error for a base that does not fit
     return CartesianProduct(num_classes, base, lambda digit: SURJECTIONS[name](digit, inverse))
-
-
-def check_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {value}")

@@ -1,4 +1,4 @@
-"""What a recipe is: a model by name, its settings at every size, and the paper's experiments with it."""
+"""Recipes: a recipe describes a model, its settings at every size, and the experiments of the paper with it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -7,30 +7,38 @@ from typing import Any, Literal
 from unordinal.config import DataConfig, ModelSettings, OptimConfig, Shape, Size, TrainConfig
 
 Task = Literal["text8", "enwik8", "toy", "cityscapes", "sequences", "maps"]
-"""What a plan is made for: a data set of the paper, or data of one's own by their shape."""
+"""What a plan is for: a data set of the paper, or the user's own sequences or maps."""
 EXPERIMENT_DATA: dict[str, DataConfig] = {
     "text8": DataConfig("text8", alphabet="text8", length=256),
     "enwik8": DataConfig("enwik8", alphabet="bytes", length=320),
     "toy": DataConfig("eight-gaussians"),
     "cityscapes": DataConfig("cityscapes", flips=True),
 }
-MAPS = ("cityscapes", "maps")  # tasks whose examples are maps
+MAPS = ("cityscapes", "maps")  # the tasks whose examples are maps
 
-MINUTES: dict[Size, float] = {"tiny": 2, "small": 60}  # the budgets of sizes that are not the paper's
-# The optimisers of sizes tiny and small: what counts in minutes is how fast a network learns at first.
-QUICK_ADAMW = OptimConfig(
-    optimizer="adamw", beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99
-)
+MINUTES: dict[Size, float] = {"tiny": 2, "small": 60}  # training budgets of the sizes that are not the paper's
+# The optimisers of sizes tiny and small, chosen for fast progress in the first minutes.
+QUICK_ADAMW = OptimConfig("adamw", beta2=0.99, weight_decay=0.01, warmup=50, decay_to_zero=True, clip=1.0, ema=0.99)
 QUICK_MUON = replace(QUICK_ADAMW, optimizer="muon", matrix_lr=0.012)
 
-# How the paper trains all its models of maps (appendix B.2): a warm-up of ten epochs of 2500 maps.
+# How the paper trains all models of maps (appendix B.2), with a warm-up of ten epochs of 2500 maps.
 MAP_TRAIN = TrainConfig(epochs=2000, batch_size=64, lr=1e-3)
 MAP_OPTIM = OptimConfig(optimizer="adamax", warmup=round(10 * 2500 / 64), decay_per_epoch=0.995, ema=0.0)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recipe gives for a size and a task."""
+    """The settings of a run that a recipe chooses for a size and a task.
+
+    Args:
+        model: the settings of the model, which can build it.
+        train: the training budget, batch size and learning rate.
+        optim: the optimiser and its learning rate schedule.
+
+    >>> from unordinal import RECIPES
+    >>> RECIPES["arm"].plan("tiny", "text8").train.minutes
+    2
+    """
 
     model: ModelSettings
     train: TrainConfig
@@ -39,10 +47,19 @@ class Plan:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model by name: the dataclass of its `settings`, and its `plan` for a size and a task.
+    """How to configure a model, at every size and for every task; a value of RECIPES.
 
-    `experiments` are the paper's data sets that it was run on: `text8` is called text8/NAME, and one that holds a slash
-    has that very name. `variants` are changes of settings that the table of sampling times shows beside each other.
+    Args:
+        description: the model in a few words.
+        settings: the class of the model's settings, a subclass of `ModelSettings`.
+        plan: returns the settings of a run for a size (tiny, small or paper) and a task.
+        experiments: data sets of the paper's experiments with the model, such as text8, or full names with a slash.
+        takes: the shapes of data that the model takes, sequences or maps.
+        variants: changes of settings, by name, that are timed separately in the table of sampling times.
+
+    >>> from unordinal import RECIPES
+    >>> RECIPES["multinomial"].takes
+    ('sequences', 'maps')
     """
 
     description: str
@@ -54,5 +71,5 @@ class Recipe:
 
 
 def toy_train(size: Size) -> TrainConfig:
-    """The budget on the quantised eight Gaussians of appendix C."""
+    """Return the training settings for the quantised eight Gaussians of appendix C."""
     return TrainConfig(minutes=5 if size == "paper" else MINUTES[size], batch_size=256, lr=4e-3)

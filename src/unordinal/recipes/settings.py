@@ -1,116 +1,114 @@
-"""Settings of networks, densities p(v) and inverses q(u | x), as plain values; `parts.py` builds what they describe."""
+"""Settings of networks, densities p(v) and inverses q(u | x); `parts.py` builds the modules that they describe."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class DiffusionTransformer:
-    """A Transformer over noisy classes and time."""
+    """The network of diffusion on sequences: a Transformer that reads noisy classes and the time."""
 
-    width: int = 512  # channels
-    num_blocks: int = 12  # layers
-    global_heads: int = 8  # attention heads that see the whole sequence
-    local_heads: int = 8  # attention heads that see a window
-    window: int = 128  # how far a local head sees to either side
-    conv: int = 0  # width of a depthwise convolution beside attention; 0 for none
+    width: int = 512  # Number of channels.
+    num_blocks: int = 12  # Number of layers.
+    global_heads: int = 8  # Attention heads that attend to the whole sequence.
+    local_heads: int = 8  # Attention heads that attend to a window around each position.
+    window: int = 128  # Positions to either side that a local head attends to.
+    conv: int = 0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
 
 
 @dataclass(frozen=True)
 class UNet:
-    """A U-Net over noisy maps and time."""
+    """The network of diffusion on maps: a U-Net that reads noisy classes and the time."""
 
-    width: int = 64  # channels at full resolution; every level below has twice as many
-    num_levels: int = 4  # resolutions, each half of the one above
-    num_blocks: int = 1  # residual blocks of a level on the way down, and on the way up
-    deep_blocks: int = 4  # residual blocks of the lowest level, with attention between them
-    num_heads: int = 4  # attention heads of the lowest level
+    width: int = 64  # Number of channels at full resolution; it doubles at each lower resolution.
+    num_levels: int = 4  # Number of resolutions, each half of the one before.
+    num_blocks: int = 1  # Residual blocks per resolution on the way down, and as many on the way up.
+    deep_blocks: int = 4  # Residual blocks at the lowest resolution, with attention between them.
+    num_heads: int = 4  # Attention heads at the lowest resolution.
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """A Transformer over a sequence."""
+    """A Transformer that reads a sequence."""
 
-    width: int = 512  # channels
-    num_blocks: int = 4  # layers
-    num_heads: int = 8  # attention heads
-    conv: int = 0  # width of a depthwise convolution beside attention; 0 for none
-    dropout: float = 0.0  # dropout on the network's input (`arm`: on the embedding and on what every layer adds)
+    width: int = 512  # Number of channels.
+    num_blocks: int = 4  # Number of layers.
+    num_heads: int = 8  # Number of attention heads.
+    conv: int = 0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
+    dropout: float = 0.0  # Dropout rate at the network's input; in the models arm and arm-xl, also in every layer.
 
 
 @dataclass(frozen=True)
 class Ngrams:
-    """Embeddings of the last few classes together, from tables of (hashed) contexts."""
+    """Embeddings of n-grams, the last n classes before a position, from tables indexed by hashes."""
 
-    orders: tuple[int, ...] = ()  # how many classes a context has, one table each: 3 4 5, say; none for no tables
-    rows: int = 65536  # the most rows of a table; contexts share them where there are more contexts
-    row_width: int = 32  # channels of a row
+    orders: tuple[int, ...] = ()  # Lengths of the n-grams to embed, such as 3 4 5, with one table each; empty for none.
+    rows: int = 65536  # Largest number of rows of a table of n-grams; if there are more n-grams, several share a row.
+    row_width: int = 32  # Number of channels of a row in a table of n-grams.
 
 
 @dataclass(frozen=True)
 class LSTM:
-    """An LSTM over a sequence."""
+    """An LSTM that reads a sequence."""
 
-    width: int = 2048  # channels (of each direction, where it has two)
-    num_layers: int = 2  # layers
-    dropout: float = 0.0  # dropout on the network's input
-
-
-SequenceNet = LSTM | Transformer
+    width: int = 2048  # Number of channels, in each direction if the LSTM is bidirectional.
+    num_layers: int = 2  # Number of layers.
+    dropout: float = 0.0  # Dropout rate at the network's input.
 
 
 @dataclass(frozen=True)
 class DenseNet:
-    """Densely connected convolutions over maps."""
+    """A DenseNet, densely connected convolutions, that reads a map."""
 
-    width: int = 512  # channels that its convolutions add together
-    depth: int = 8  # convolutions
+    width: int = 512  # Number of channels that all convolutions add together.
+    depth: int = 8  # Number of convolutions.
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """p(v) of a sequence: every number a mixture of logistics, autoregressive over time and channels."""
+    """The density p(v) of a sequence: mixtures of logistics, autoregressive over positions and channels of v."""
 
-    net: SequenceNet  # what reads the positions before; the paper's is an LSTM
-    num_mixtures: int = 27  # logistic components of each number
-    channel_width: int = 64  # hidden units per channel of the network inside a position
+    net: LSTM | Transformer  # The network that reads the previous positions; an LSTM in the paper.
+    num_mixtures: int = 27  # Number of logistic components of each mixture.
+    channel_width: int = 64  # Hidden units per channel of v in the network that is autoregressive over channels.
 
 
 @dataclass(frozen=True)
 class CouplingLayers:
-    """p(v) of a sequence: pairs of an invertible 1x1 and a coupling of logistic mixtures, down to a normal."""
+    """The density p(v) of a sequence: a flow of 1x1 convolutions and logistic mixture couplings, with a normal base."""
 
-    net: SequenceNet  # the network of a coupling; the paper's is a bidirectional LSTM
-    num_flows: int = 8  # pairs
-    num_mixtures: int = 8  # logistic components of a coupling
+    net: LSTM | Transformer  # The network of each coupling; a bidirectional LSTM in the paper.
+    num_flows: int = 8  # Number of pairs of an invertible 1x1 convolution and a coupling.
+    num_mixtures: int = 8  # Number of logistic components of each mixture.
 
 
 @dataclass(frozen=True)
 class Levels:
-    """p(v) of a map: levels of 1x1s and couplings with a squeeze between them, down to a normal (appendix B.2)."""
+    """The density p(v) of a map: a multi-scale flow of 1x1 convolutions and couplings, with a normal base."""
 
-    net: DenseNet  # the network of a coupling
-    num_levels: int = 4  # levels; each has half the rows and columns and four times the channels of the one before
-    num_flows: int = 10  # pairs of an invertible 1x1 and a coupling in each level
-    num_mixtures: int = 0  # logistic components of a coupling; 0 makes it affine, as in the paper
+    net: DenseNet  # The network of each coupling.
+    num_levels: int = 4  # Number of scales; each has half the rows and columns and four times the channels.
+    num_flows: int = 10  # Number of pairs of an invertible 1x1 convolution and a coupling at each scale.
+    num_mixtures: int = 0  # Number of logistic components of each coupling; 0 for affine couplings, as in the paper.
 
 
 @dataclass(frozen=True)
 class SequenceInverse:
-    """q(u | x) of a sequence: a normal given features of x, with couplings behind it where asked."""
+    """The noise q(u | x) of a sequence: a normal distribution given features of x, and couplings if set."""
 
-    width: int = 128  # features of x that q sees
-    num_blocks: int = 1  # convolutions over neighbours in those features; 0 lets q(v | x) see one class only
-    num_flows: int = 0  # pairs of an invertible 1x1 and an affine coupling; 0 is a diagonal normal, as in the paper
+    width: int = 128  # Number of features of x at each position.
+    num_blocks: int = 1  # Convolutions that compute the features; with 0 they depend on the class at the position only.
+    num_flows: int = 0  # Pairs of an invertible 1x1 convolution and an affine coupling; 0 (the paper's) for a normal.
 
 
 @dataclass(frozen=True)
 class MapInverse:
-    """q(u | x) of a map: one level of 1x1s and affine couplings, given features of x (appendix B.2)."""
+    """The noise q(u | x) of a map: a normal distribution given features of x, and affine couplings (appendix B.2)."""
 
-    net: DenseNet  # the network of a coupling
-    features: DenseNet  # the network that reads the features of x
-    num_flows: int = 8  # pairs of an invertible 1x1 and an affine coupling; 0 is a diagonal normal
+    net: DenseNet  # The network of each coupling.
+    features: DenseNet  # The network that computes the features of x.
+    num_flows: int = 8  # Number of pairs of an invertible 1x1 convolution and an affine coupling; 0 for a normal.
 
 
+SequenceNet = LSTM | Transformer
 Density = Mixture | CouplingLayers | Levels
 Inverse = SequenceInverse | MapInverse

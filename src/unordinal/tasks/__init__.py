@@ -1,1 +1,1 @@
-"""What a trained model is for. The command line, Python and a server call the same functions."""
+"""Tasks of a trained model, such as drawing samples: functions that the command line and the Python API share."""

@@ -1,4 +1,4 @@
-"""Samples in batches, with what happened on the way: the chain, the network's calls, codes that mean no class."""
+"""Draw samples in batches and record the diffusion chain, the calls of the network and the number of invalid codes."""
 
 import time
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 
 BATCH = 32
-CHAINS = 4  # samples whose way is kept
+CHAINS = 4  # number of samples whose chain is recorded
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Samples (N, *D) on the CPU, and how they came about."""
+class Samples:
+    """Samples and how they were drawn."""
 
-    x: Tensor
-    chains: list[tuple[float, Tensor]]  # t and x_t of the first samples (at most 4), where asked for
-    network_calls: int | None  # of all batches together; None where the model does not count them
-    num_invalid: int  # codes that mean no class
-    seconds: float
+    x: Tensor  # the samples, (N, *D) on the CPU
+    chains: list[tuple[float, Tensor]]  # t and x_t of the first samples (at most 4); empty unless they were requested
+    network_calls: int | None  # of all batches together; None if the model does not count them
+    num_invalid: int  # positions whose code stands for no class
+    seconds: float  # how long sampling took
 
     @property
     def chain(self) -> list[tuple[float, Tensor]]:
-        """t and x_t of the first sample."""
+        """The times t and classes x_t of the first sample."""
         return [(t, x[0]) for t, x in self.chains]
 
 
@@ -39,13 +39,26 @@ def draw(
     batch_size: int = BATCH,
     progress: Progress = silent,
     **settings: Any,
-) -> Drawn:
-    """Draw `num` samples, `batch_size` at a time; `settings` are those of the model's `sample`."""
+) -> Samples:
+    """Draw samples from a model, one batch after another.
+
+    Args:
+        model: the model to sample from.
+        num: how many samples to draw.
+        seed: the seed of the random numbers.
+        with_chain: whether to record the chains x_T, ..., x_0 of the first samples (diffusion models only).
+        batch_size: how many samples to draw at a time.
+        progress: receives the number of samples drawn.
+        settings: passed on to the model's `sample`.
+
+    Returns:
+        The samples and how they were drawn.
+    """
     for name, value in (("num_samples", num), ("batch_size", batch_size)):
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}")
     if with_chain and not model.abilities.chain:
-        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps to show")
+        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps, so there is none to show")
     generator = torch.Generator(device_of(model)).manual_seed(seed)
     chains: list[tuple[float, Tensor]] = []
     parts: list[Tensor] = []
@@ -57,4 +70,4 @@ def draw(
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
-    return Drawn(x, chains, watcher.network_calls or None, num_invalid, time.monotonic() - began)
+    return Samples(x, chains, watcher.network_calls or None, num_invalid, time.monotonic() - began)
