@@ -234,7 +234,7 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
             lambda: BinaryProduct(8, ConditionalNormal(nn.Linear(1, 2))).lift(
                 torch.zeros(2, 1).long(), torch.ones(2, 1, 1)
             ),
-            r"noise of shape \(2, 1, 3\), but its noise gives \(2, 1, 1\)",
+            r"noise of shape \(2, 1, 3\), but its noise has shape \(2, 1, 1\)",
         ),
         (
             lambda: ArgmaxFlowSettings(AR, INVERSE, "foo").build(DataSpec("d", 3, (4,))),  # type: ignore[arg-type]
