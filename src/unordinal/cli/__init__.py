@@ -13,17 +13,17 @@ from unordinal.names import unknown
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "demo": ("train, score and sample two small models on text that every Python has: about four minutes", demo.main),
-    "train": ("train a preset: unordinal train text8/multinomial --size tiny --data text:book.txt", train.main),
+    "train": ("train a model on your data: unordinal train arm --data book.txt --minutes 5", train.main),
     "evaluate": (
-        "bits per dimension of a run, with standard error: unordinal evaluate RUN --split test",
+        "score a run, in bits with standard error: unordinal evaluate RUN",
         evaluate.main,
     ),
     "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
-    "compare": ("two runs on the same examples, with the error of their difference", compare.main),
+    "compare": ("compare two runs on the same examples: unordinal compare RUN RUN", compare.main),
     "runs": ("list the runs in a folder: unordinal runs", runs.main),
-    "bench": ("measure sampling times: unordinal bench sampling --size small", bench.main),
-    "presets": ("list the presets and their sizes", catalogue.presets_main),
-    "data": ("list data sets, or prepare and describe one: unordinal data docs", catalogue.data_main),
+    "bench": ("measure how long samples take: unordinal bench sampling --size small", bench.main),
+    "presets": ("list the models, and the experiments of the paper", catalogue.presets_main),
+    "data": ("list data sets, or describe one: unordinal data book.txt", catalogue.data_main),
 }
 
 
@@ -39,7 +39,7 @@ def usage() -> str:
             "commands:",
             *lines,
             "",
-            "`unordinal COMMAND --help` tells more; `--debug` anywhere shows tracebacks.",
+            "`unordinal COMMAND --help` says more; `--debug` anywhere shows tracebacks.",
         ]
     )
 
