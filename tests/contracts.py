@@ -236,7 +236,7 @@ def analytic_elbo(model: Diffusion) -> Tensor:
     for t in range(1, model.noise.num_terms + 1):
         times = torch.full((len(states),), t)
         marginal = model.noise.marginal(states, times)  # (S, L, K)
-        for z in states:
+        for z in all_events(model.noise.num_input_classes, tuple(model.event_shape)):
             weight = marginal[:, positions, z].prod(-1)  # q(x_t = z | x_0)
             noisy = z.expand_as(states)
             elbo -= weight * model.noise.loss(model.logits(noisy, times), states, noisy, times)

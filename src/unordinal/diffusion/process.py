@@ -145,6 +145,10 @@ class NoiseProcess(ABC):
         r (B, *D, K) are predicted probabilities of x_0; a one-hot r gives q(x_s | x_t, x_0).
         """
 
+    def complement(self, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
+        """Return x corrupted exactly where z is not, if the bound allows to average over the two: (B, *D)."""
+        raise ValueError(f"{type(self).__name__} has no complementary corruptions")
+
     @property
     def has_paths(self) -> bool:
         """Whether the process has `forward_step` and `log_reverse`, which the importance-weighted bound needs."""

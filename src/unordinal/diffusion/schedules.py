@@ -1,6 +1,11 @@
-"""Noise schedules: log alpha-bar_t for t = 0..T in float64, where alpha-bar_t is the fraction of signal left at t."""
+"""Noise schedules: how much of the signal is left at a time.
+
+Multinomial diffusion in discrete steps takes a table of log alpha-bar_t for t = 0..T. Processes in continuous time, and
+absorbing noise, take a function: the noise 1 - alpha-bar at times in [0, 1], which rises from 0 to 1.
+"""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -35,3 +40,44 @@ def cosine_schedule(num_steps: int) -> Tensor:
 
 
 SCHEDULES = {"cosine": cosine_schedule}
+
+NoiseCurve = Callable[[Tensor], Tensor]
+"""The noise 1 - alpha-bar at times in [0, 1]: float64 -> float64. It rises from exactly 0 to exactly 1."""
+
+
+def linear_noise(t: Tensor) -> Tensor:
+    """1 - alpha-bar = t.
+
+    >>> linear_noise(torch.tensor([0.0, 0.25, 1.0])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    return t
+
+
+def cosine_noise(t: Tensor) -> Tensor:
+    """1 - alpha-bar = 1 - cos(pi t / 2), without cancellation near 0.
+
+    >>> cosine_noise(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+    [0.0, 1.0]
+    """
+    return torch.where(t < 0.5, 2 * torch.sin(math.pi / 4 * t).square(), 1 - torch.sin(math.pi / 2 * (1 - t)))
+
+
+CURVES: dict[str, NoiseCurve] = {"linear": linear_noise, "cosine": cosine_noise}
+
+
+def slope_of(curve: NoiseCurve, t: Tensor) -> Tensor:
+    """The derivative of the noise with respect to time, by autodiff: (B,) -> (B,) float64."""
+    with torch.enable_grad():
+        at = t.detach().double().requires_grad_()
+        (slope,) = torch.autograd.grad(curve(at).sum(), at)
+    return slope
+
+
+def check_curve(curve: NoiseCurve) -> None:
+    """Refuse a function that is no noise curve."""
+    t = torch.linspace(0, 1, 101, dtype=torch.float64, device="cpu")
+    noise = curve(t)
+    if float(noise[0]) != 0 or float(noise[-1]) != 1 or not bool((noise.diff() > 0).all()):
+        ends = f"got {float(noise[0]):g} at 0 and {float(noise[-1]):g} at 1"
+        raise ValueError(f"the noise of a schedule must rise from exactly 0 at time 0 to exactly 1 at time 1; {ends}")

@@ -57,9 +57,13 @@ class UniformNoise(NoiseProcess):
         self.is_denoiser = output == "denoiser"
         self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, as not every device has float64
 
+    def log_alpha_at(self, t: Tensor) -> Tensor:
+        """Return log alpha-bar at times (B,): (B,) float64 on the CPU."""
+        return self.log_alpha[t.cpu().long()]
+
     def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
         """Compute the coefficients in float64, then cast them to the dtype and device of `like` (B, *D)."""
-        log_t, log_s = self.log_alpha[t.cpu()], self.log_alpha[s.cpu()]  # (B,)
+        log_t, log_s = self.log_alpha_at(t), self.log_alpha_at(s)  # (B,)
         dtype = like.dtype if like.is_floating_point() else torch.float32
 
         def cast(values: Tensor) -> Tensor:
@@ -77,7 +81,7 @@ class UniformNoise(NoiseProcess):
     def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x_t ~ q(x_t | x_0) (eq:diff_categorical_forward_x0): (B, *D) classes and (B,) times -> (B, *D)."""
         u = uniform(x.shape, x.device, generator)
-        noise = expand_like((-torch.expm1(self.log_alpha[t.cpu()])).to(x.device, u.dtype), x)
+        noise = expand_like((-torch.expm1(self.log_alpha_at(t))).to(x.device, u.dtype), x)
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         return torch.where(u < noise, redrawn, x)
 
@@ -103,7 +107,7 @@ class UniformNoise(NoiseProcess):
         """Return the logits of r; those of a denoiser differ from them by a known term at class z."""
         if not self.is_denoiser:
             return output
-        log_alpha = self.log_alpha[t.cpu()]
+        log_alpha = self.log_alpha_at(t)
         shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(output)
         shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
         return output.scatter_add(-1, z.unsqueeze(-1), -shift)
@@ -174,8 +178,8 @@ class UniformNoise(NoiseProcess):
         A position jumps with probability (1 - alpha_ts) / (K p(z)). A position that jumps takes a class drawn from r
         with probability alpha_s, and a uniform class otherwise. Only positions that jump need a draw over K classes.
         """
-        k, log_t, log_s = self.num_classes, float(self.log_alpha[int(t)]), self.log_alpha[int(s)]
-        alpha_t = self.log_alpha[int(t)].exp()
+        k, (log_t, log_s) = self.num_classes, self.log_alpha_at(torch.tensor([t, s], dtype=torch.float64))
+        alpha_t = log_t.exp()
         noise_ts = float(-torch.expm1(log_t - log_s))
         r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
         jump_probability = noise_ts / k / (float(alpha_t) * r_z + (1 - float(alpha_t)) / k)

@@ -142,6 +142,49 @@ class SequenceTransformer(nn.Module):
         return self.out(F.layer_norm(h, h.shape[-1:]))
 
 
+class DenoisingTransformer(nn.Module):
+    """Logits of every position of a noisy sequence, from classes alone: (B, L) -> (B, L, K). It does not read the time.
+
+    Args:
+        num_classes: the number of classes K of the data.
+        width: the number of channels.
+        num_blocks: the number of blocks.
+        num_heads: the number of attention heads.
+        conv: the kernel size of a depthwise convolution beside attention, odd; 0 for none.
+        num_input_classes: the number of classes that the network reads; by default `num_classes`.
+
+    >>> net = DenoisingTransformer(27, width=16, num_blocks=1, num_heads=2, num_input_classes=28)
+    >>> net(torch.full((2, 6), 27)).shape
+    torch.Size([2, 6, 27])
+    """
+
+    reads_time = False
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        width: int,
+        num_blocks: int,
+        num_heads: int,
+        conv: int = 0,
+        num_input_classes: int | None = None,
+    ):
+        super().__init__()
+        check_sizes(width, num_blocks, num_heads, conv, 0.0)
+        self.head_channels = width // num_heads
+        self.embed = nn.Embedding(num_input_classes or num_classes, width)
+        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
+        self.out = zero_linear(width, num_classes)  # the first prediction is uniform
+
+    def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        h = self.embed(z)
+        cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
+        for block in self.blocks:
+            h = block(h, cos, sin)
+        return self.out(F.layer_norm(h, h.shape[-1:]))
+
+
 class CausalTransformer(nn.Module):
     """A Transformer whose features at each position depend only on the positions before it.
 

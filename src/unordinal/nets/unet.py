@@ -24,6 +24,7 @@ class UNet(nn.Module):
         deep_blocks: the number of blocks of the lowest level.
         num_heads: the number of attention heads; the number of channels of the lowest level is a multiple of it.
         num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
+        reads_time: whether the prediction depends on the time.
 
     >>> net = UNet(8, width=16, num_levels=3, deep_blocks=2)
     >>> net(torch.zeros(2, 6, 10, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
@@ -40,8 +41,10 @@ class UNet(nn.Module):
         deep_blocks: int = 2,
         num_heads: int = 4,
         num_input_classes: int | None = None,
+        reads_time: bool = True,
     ):
         super().__init__()
+        self.reads_time = reads_time
         if min(width, num_levels, num_blocks, deep_blocks, num_heads) < 1:
             raise ValueError(
                 f"a U-Net needs width, num_levels, num_blocks, deep_blocks and num_heads of at least 1; got {width}, "
@@ -52,7 +55,8 @@ class UNet(nn.Module):
             raise ValueError(f"the lowest level's width {widths[-1]} must be a multiple of num_heads {num_heads}")
         time_width = 4 * width
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
-        self.time = TimeEmbedding(time_width, time_width)
+        self.time = TimeEmbedding(time_width, time_width) if reads_time else None
+        self.time_width = time_width
         self.down = nn.ModuleList(
             nn.ModuleList(ConvBlock(c, time_width) for _ in range(num_blocks)) for c in widths[:-1]
         )
@@ -76,7 +80,7 @@ class UNet(nn.Module):
             Logits of the classes, of shape (B, H, W, K).
         """
         h = self.embed(z)  # (B, H, W) -> (B, H, W, C)
-        c = F.silu(self.time(time))
+        c = h.new_zeros(len(z), self.time_width) if self.time is None else F.silu(self.time(time))
         skips = []
         for blocks, shrink in zip(self.down, self.shrink, strict=True):
             for block in blocks:  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from unordinal.config import DataConfig, RunConfig, Shape, Size
 from unordinal.names import unknown
 from unordinal.recipes.argmax_flow import FLOWS
 from unordinal.recipes.arm import ARM, ARM_XL
+from unordinal.recipes.continuous import ABSORBING, UNIFORM
 from unordinal.recipes.diffusion import MULTINOMIAL
 from unordinal.recipes.discrete_flow import DISCRETE_FLOW
 from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
@@ -18,6 +19,8 @@ __all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "s
 
 RECIPES: dict[str, Recipe] = {
     "multinomial": MULTINOMIAL,
+    "uniform": UNIFORM,
+    "absorbing": ABSORBING,
     "arm": ARM,
     "arm-xl": ARM_XL,
     **FLOWS,

@@ -18,12 +18,17 @@ from unordinal.surjections.rounding import OneHotRounding, OrdinalRounding
 from unordinal.surjections.surjection import Surjection
 
 
-def denoiser(net: settings.DiffusionTransformer | settings.UNet, spec: DataSpec, num_input_classes: int) -> nn.Module:
+def denoiser(
+    net: settings.DiffusionTransformer | settings.Transformer | settings.UNet, spec: DataSpec, num_input_classes: int
+) -> nn.Module:
     """Build the network that predicts the logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
     if isinstance(net, settings.UNet):
         spec.require_maps(2)
         return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     spec.require_sequences()
+    if isinstance(net, settings.Transformer):  # without time
+        sizes = {name: value for name, value in vars(net).items() if name != "dropout"}
+        return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **sizes)
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
 
 

@@ -24,6 +24,7 @@ class UNet:
     num_blocks: int = 1  # Residual blocks per resolution on the way down, and as many on the way up.
     deep_blocks: int = 4  # Residual blocks at the lowest resolution, with attention between them.
     num_heads: int = 4  # Attention heads at the lowest resolution.
+    reads_time: bool = True  # Let the prediction depend on the time, or the noise.
 
 
 @dataclass(frozen=True)

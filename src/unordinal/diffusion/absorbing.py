@@ -1,0 +1,158 @@
+"""Absorbing noise: classes are replaced by a mask, which is class K, and stay masked.
+
+The letters are those of the paper: x = x_0 is the data, z = x_t are the noisy classes, K is the number of classes, and
+1 - alpha-bar_t is the probability that a class is masked at t. What the network predicts at a masked position is x_0
+there given the positions that are shown.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.diffusion.schedules import NoiseCurve, check_curve, linear_noise, slope_of
+from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
+
+
+class AbsorbingNoise(NoiseProcess):
+    """The noise process of masked diffusion, in continuous time or in discrete steps.
+
+    The bound is the integral over time of -alpha-bar' / (1 - alpha-bar) times the cross-entropy at masked positions, or
+    the corresponding sum over steps. At the last time everything is masked, so that the prior term is zero.
+
+    Args:
+        num_classes: the number of classes K.
+        curve: the probability that a class is masked, as a function of time in [0, 1]. With a network that does not
+            read the time, or reads the noise as it does here, the bound does not depend on it.
+        num_steps: the number of steps T; None for continuous time.
+
+    >>> noise = AbsorbingNoise(27)
+    >>> noise.corrupt(torch.zeros(2, 4, dtype=torch.long), torch.tensor([1e-9, 1.0])).tolist()
+    [[0, 0, 0, 0], [27, 27, 27, 27]]
+    """
+
+    def __init__(self, num_classes: int, curve: NoiseCurve = linear_noise, *, num_steps: int | None = None):
+        check_curve(curve)
+        if num_steps is not None and num_steps < 1:
+            raise ValueError(f"a diffusion needs at least one step, got {num_steps}")
+        self.num_classes, self.num_input_classes, self.num_steps = num_classes, num_classes + 1, num_steps
+        self.mask, self.curve = num_classes, curve
+
+    def noise_at(self, t: Tensor) -> Tensor:
+        """1 - alpha-bar at times (B,): (B,) float64 on the CPU."""
+        t = t.cpu().double()
+        return self.curve(t if self.num_steps is None else t / self.num_steps)
+
+    def weight_at(self, t: Tensor) -> Tensor:
+        """The factor of the cross-entropy in the bound's term at times (B,): (B,) float64 on the CPU."""
+        if self.num_steps is None:
+            return slope_of(self.curve, t.cpu()) / self.noise_at(t)
+        return 1 - self.noise_at(t - 1) / self.noise_at(t)
+
+    def network_time(self, t: Tensor) -> Tensor:
+        """The network reads the noise, whatever the schedule."""
+        return self.noise_at(t).to(torch.float32)
+
+    def draw_prior(
+        self,
+        shape: tuple[int, ...],
+        device: torch.device,
+        *,
+        generator: torch.Generator | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """The prior is all masks."""
+        return torch.full(shape, self.mask, device=device)
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return sum_except_batch(torch.where(z == self.mask, 0.0, -math.inf))
+
+    def prior_term(self, x: Tensor) -> Tensor:
+        return torch.zeros(len(x), device=x.device)
+
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        u = uniform(x.shape, x.device, generator)
+        return torch.where(u < expand_like(self.noise_at(t).to(u), x), self.mask, x)
+
+    def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:  # noqa: ARG002
+        return output
+
+    def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
+        return self.weight_at(t).to(logits) * self.masked_entropy(logits, x, z)
+
+    def masked_entropy(self, logits: Tensor, x: Tensor, z: Tensor) -> Tensor:
+        """The sum of -log p(x) over masked positions: (B,) nats."""
+        log_p = logits.gather(-1, x.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)
+        return sum_except_batch(torch.where(z == self.mask, -log_p, torch.zeros_like(log_p)))
+
+    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
+        """Show each masked position with probability 1 - (1 - alpha-bar_s) / (1 - alpha-bar_t)."""
+        noise_s, noise_t = self.noise_at(torch.tensor([s, t])).tolist()
+        is_shown = (z == self.mask) & (uniform(z.shape, z.device, generator) >= noise_s / noise_t)
+        out = z.clone()
+        out[is_shown] = draw_categorical(logits[is_shown], generator)
+        return out
+
+    def marginal(self, x: Tensor, t: Tensor) -> Tensor:
+        masked = expand_like(self.noise_at(t).to(x.device), x).expand(x.shape).unsqueeze(-1)
+        onehot = torch.nn.functional.one_hot(x, self.num_classes)
+        return torch.cat([(1 - masked) * onehot, masked], dim=-1)
+
+    def posterior(self, r: Tensor, z: Tensor, t: Tensor, s: Tensor) -> Tensor:
+        stays = expand_like((self.noise_at(s) / self.noise_at(t)).to(r), z).expand(z.shape).unsqueeze(-1)
+        masked = torch.cat([(1 - stays) * r, stays], dim=-1)
+        shown = torch.nn.functional.one_hot(z, self.num_input_classes).to(r)
+        return torch.where((z == self.mask).unsqueeze(-1), masked, shown)
+
+    @property
+    def has_paths(self) -> bool:
+        return self.num_steps is not None
+
+    def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Mask each class that is shown with probability 1 - alpha_t; return x_t and its log-probability (B,)."""
+        before, after = self.noise_at(torch.tensor([t - 1, t])).tolist()
+        hide = (after - before) / (1 - before)
+        is_free = x != self.mask
+        is_hidden = is_free & (uniform(x.shape, x.device, generator) < hide)
+        log_hide, log_show = math.log(hide), math.log1p(-hide) if hide < 1 else -math.inf
+        zero = torch.zeros((), device=x.device)
+        each = torch.where(is_free, torch.where(is_hidden, log_hide, log_show), zero)
+        return torch.where(is_hidden, self.mask, x), sum_except_batch(each)
+
+    def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:
+        """log p(x_s | x_t = z): (B,) nats; -inf where a class that is shown at t differs at s."""
+        noise_s, noise_t = self.noise_at(torch.tensor([s, t])).tolist()
+        stays = noise_s / noise_t
+        log_stay, log_show = math.log(stays) if stays > 0 else -math.inf, math.log1p(-stays)
+        log_p = torch.log_softmax(logits, dim=-1).gather(-1, x_s.clamp(max=self.num_classes - 1).unsqueeze(-1))
+        from_mask = torch.where(x_s == self.mask, log_stay, log_show + log_p.squeeze(-1))
+        from_shown = torch.where(x_s == z, 0.0, -math.inf).to(from_mask)
+        return sum_except_batch(torch.where(z == self.mask, from_mask, from_shown))
+
+
+class MaskCountNoise(AbsorbingNoise):
+    """Absorbing noise whose training masks an exact number of positions, for networks that do not read the time.
+
+    At time t exactly ceil(t L) of the L positions are masked, so that uniform times give uniform numbers m = 1..L, and
+    the loss weighs the cross-entropy of the masked positions by L / m. It has the same expectation as that of
+    `AbsorbingNoise` and less variance: neither the number of masks nor the weight is drawn twice.
+    """
+
+    def __init__(self, num_classes: int):
+        super().__init__(num_classes)
+
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        length = x[0].numel()
+        num = (t.double() * length).ceil().clamp(1, length).to(x.device)  # (B,)
+        order = uniform((len(x), length), x.device, generator).argsort(dim=1).argsort(dim=1)  # ranks of the positions
+        return torch.where((order < num.unsqueeze(1)).view_as(x), self.mask, x)
+
+    def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:  # noqa: ARG002
+        num_masked = (z == self.mask).flatten(1).sum(dim=1).clamp(min=1)
+        return x[0].numel() / num_masked * self.masked_entropy(logits, x, z)
+
+    def complement(self, x: Tensor, z: Tensor) -> Tensor:
+        """The data with masks exactly where z shows them; where z is all masks, z itself."""
+        other = torch.where(z == self.mask, x, self.mask)
+        is_all = (z == self.mask).flatten(1).all(dim=1)
+        return torch.where(expand_like(is_all, z), z, other)

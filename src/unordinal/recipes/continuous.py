@@ -1,0 +1,100 @@
+"""Recipes of diffusions in continuous time, which came after the paper: absorbing (masked) and uniform noise.
+
+Size paper has the network, the optimiser and the batches of multinomial diffusion at that size.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from unordinal.config import ModelSettings, Size
+from unordinal.names import check_known
+from unordinal.recipes.diffusion import MultinomialSettings, multinomial
+from unordinal.recipes.recipe import MAPS, Plan, Recipe, Task
+from unordinal.recipes.settings import DiffusionTransformer, Transformer, UNet
+
+if TYPE_CHECKING:
+    from unordinal.data.spec import DataSpec
+    from unordinal.models.diffusion import Diffusion
+
+
+@dataclass(frozen=True)
+class UniformSettings(ModelSettings):
+    """Uniform noise in continuous time; the network reads the noise."""
+
+    net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
+    schedule: Literal["linear", "cosine"] = "linear"  # The noise over time; the bound does not depend on it.
+    # What the network predicts: x_0 given the noisy classes of all other positions, or of all positions.
+    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
+    times: Literal["uniform", "stratified"] = "stratified"  # How times are drawn in training.
+
+    def build(self, spec: "DataSpec") -> "Diffusion":
+        from unordinal.diffusion.continuous import ContinuousUniformNoise
+        from unordinal.diffusion.schedules import CURVES
+        from unordinal.models.diffusion import Diffusion
+        from unordinal.recipes import parts
+
+        check_known("schedule", self.schedule, CURVES)
+        noise = ContinuousUniformNoise(spec.num_classes, CURVES[self.schedule], output=self.output)
+        net = parts.denoiser(self.net, spec, noise.num_input_classes)
+        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
+
+
+@dataclass(frozen=True)
+class AbsorbingSettings(ModelSettings):
+    """Absorbing noise: classes are masked, and a network predicts them from those that are shown."""
+
+    # The network that predicts x_0: a Transformer for sequences, with or without the time, or a U-Net for maps.
+    net: Transformer | DiffusionTransformer | UNet
+    # What training draws: the number of masks (for networks that do not read the time), or a time.
+    draws: Literal["count", "time"] = "count"
+    complementary: bool = True  # Train on two complementary masks of each example, which needs `draws` count.
+    schedule: Literal["linear", "cosine"] = "linear"  # The share of masks as a function of time.
+    num_steps: int | None = None  # Number of diffusion steps T, with `draws` time; none for continuous time.
+    times: Literal["uniform", "stratified"] = "stratified"  # How times, or numbers of masks, are drawn in training.
+
+    def build(self, spec: "DataSpec") -> "Diffusion":
+        from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
+        from unordinal.diffusion.schedules import CURVES
+        from unordinal.models.diffusion import Diffusion
+        from unordinal.recipes import parts
+
+        check_known("schedule", self.schedule, CURVES)
+        reads_time = self.net.reads_time if isinstance(self.net, UNet) else isinstance(self.net, DiffusionTransformer)
+        if self.draws == "count" and (reads_time or self.num_steps is not None or self.schedule != "linear"):
+            raise ValueError(
+                "`model.draws` count is for networks that do not read the time, in continuous time with the linear "
+                "schedule; use time"
+            )
+        if self.draws == "time" and self.complementary:
+            raise ValueError("`model.complementary` masks need `model.draws` count; turn them off")
+        k, curve = spec.num_classes, CURVES[self.schedule]
+        noise = MaskCountNoise(k) if self.draws == "count" else AbsorbingNoise(k, curve, num_steps=self.num_steps)
+        net = parts.denoiser(self.net, spec, noise.num_input_classes)
+        shape, pairs = spec.event_shape, self.complementary
+        return Diffusion(net, noise=noise, event_shape=shape, times=self.times, complementary=pairs)
+
+
+def uniform(size: Size, task: Task) -> Plan:
+    plan = multinomial(size, task)
+    assert isinstance(plan.model, MultinomialSettings)
+    return replace(plan, model=UniformSettings(plan.model.net))
+
+
+def absorbing(size: Size, task: Task) -> Plan:
+    plan = multinomial(size, task)
+    assert isinstance(plan.model, MultinomialSettings)
+    net = plan.model.net
+    if task in MAPS:
+        assert isinstance(net, UNet)
+        return replace(plan, model=AbsorbingSettings(replace(net, reads_time=False)))
+    assert isinstance(net, DiffusionTransformer)
+    heads = net.global_heads + net.local_heads
+    plain = Transformer(net.width, net.num_blocks, heads, conv=net.conv)
+    train = replace(plan.train, batch_size=max(1, plan.train.batch_size // 2))  # every example counts twice
+    return replace(plan, model=AbsorbingSettings(plain), train=train)
+
+
+ABSORBING = Recipe(
+    "absorbing diffusion: classes masked and shown again", AbsorbingSettings, absorbing, takes=("sequences", "maps")
+)
+UNIFORM = Recipe("uniform diffusion in continuous time", UniformSettings, uniform, takes=("sequences", "maps"))
