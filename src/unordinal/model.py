@@ -24,6 +24,7 @@ class Abilities:
     prompt: bool = False  # `sample(prompt=...)` begins every sample with given classes
     temperature: bool = False  # `sample(temperature=...)`
     known: bool = False  # `sample(known=...)` keeps given positions
+    samplers: tuple[str, ...] = ()  # the names that `sample(sampler=...)` takes
     invalid_codes: bool = False  # samples may hold numbers >= num_classes, codes that mean no class
     in_order: bool = False  # `log_prob_in_order` scores the chunks of a text with a memory of those before
     reconstructs: bool = False  # `reconstruct` shows what comes back of an example
@@ -142,6 +143,21 @@ class CategoricalModel(nn.Module, ABC):
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
         """What the model makes of examples that it has seen only in part: (B, *D) -> (B, *D)."""
         raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
+
+    def checked_known(self, known: Tensor, num_samples: int, shape: torch.Size) -> Tensor:
+        """Given positions as (N, *D), once they can be: classes, or -1 where a position is free."""
+        if known.is_floating_point() or tuple(known.shape) not in (tuple(shape), (num_samples, *shape)):
+            expected = f"{tuple(shape)} or {(num_samples, *shape)}"
+            got = f"{known.dtype} of shape {tuple(known.shape)}"
+            raise ValueError(f"`known` must hold integers of shape {expected}, got {got}")
+        low, high = int(known.min()), int(known.max())
+        if low < -1 or high >= self.num_classes:
+            wrong = low if low < -1 else high
+            raise ValueError(f"`known` has class {wrong}; expected 0 to {self.num_classes - 1}, or -1 where it is free")
+        known = known.long().expand(num_samples, *shape)
+        if not bool((known < 0).flatten(1).any(dim=1).all()):
+            raise ValueError("`known` leaves nothing free; put -1 where positions are to be drawn")
+        return known
 
     def forward(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return self.training_loss(x, draw)

@@ -31,7 +31,7 @@ class Watcher:
     Args:
         advance: called with the number of samples drawn since the last call, which may be a fraction of a sample.
         state: called with the time t and the classes x_t, shape (N, *D), after each step of a diffusion model's chain.
-        network_calls: how often the network has run; it stays 0 if the model does not count its calls.
+        network_calls: how often the network has run, counted for every sample; 0 if the model does not count its calls.
 
     >>> from unordinal import DataSpec, configured
     >>> model = configured("multinomial").model.build(DataSpec("toy", num_classes=3, event_shape=(4,)))
@@ -39,7 +39,7 @@ class Watcher:
     >>> with watching(Watcher(state=lambda t, x: times.append(t))) as watcher:
     ...     x = model.sample(2, steps=5)
     >>> watcher.network_calls, times
-    (5, [1000, 800, 600, 400, 200, 0])
+    (10, [1000, 800, 600, 400, 200, 0])
     """
 
     advance: Advance = field(default=lambda _amount: None)

@@ -80,7 +80,7 @@ def test_what_only_autoregressive_models_have(
 ) -> None:
     for run in (trained, trained_flow):
         refused(cli("sample", run, "--prompt", "a"), "--prompt is for autoregressive models")
-        refused(cli("sample", run, "--temperature", 0.5), "--temperature is for models with a temperature")
+    refused(cli("sample", trained_flow, "--temperature", 0.5), "--temperature is for models with a temperature")
     refused(cli("sample", arms["arm"], "--prompt", "Ähm"), "expected a-z and space")
     refused(cli("sample", arms["arm"], "--temperature", -1), "at least 0, got -1")
     refused(cli("evaluate", trained, "--in-order"), "--in-order is only for a text and a model with a memory")

@@ -1,12 +1,28 @@
 """Samplers, compared with the exact distribution of their chain by enumeration."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
 from contracts import TableNet, all_events, chi_square_p_value, reverse_matrix
+from torch import Tensor
 
-from unordinal.diffusion.samplers import Ancestral, last
+from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.diffusion.process import NoiseProcess
+from unordinal.diffusion.samplers import (
+    SAMPLERS,
+    Ancestral,
+    Corrected,
+    FirstHitting,
+    LowestEntropy,
+    Predictor,
+    Sampler,
+    corrected,
+    last,
+    sharpened,
+)
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.progress import Watcher, watching
@@ -20,6 +36,10 @@ def predict(z: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     return NET(z, NOISE.network_time(t))
 
 
+def predictor() -> Predictor:
+    return Predictor(predict)
+
+
 @pytest.mark.parametrize("steps", [None, 1, 3])
 @torch.no_grad()
 def test_ancestral_sampling_follows_the_chain(steps: int | None) -> None:
@@ -29,7 +49,7 @@ def test_ancestral_sampling_follows_the_chain(steps: int | None) -> None:
         p = p @ reverse_matrix(NOISE, predict(states, torch.full((len(states),), t)), states, t, s)
     generator = torch.Generator().manual_seed(0)
     z = NOISE.draw_prior((40_000, L), torch.device("cpu"), generator=generator)
-    x = last(Ancestral(steps).chain(predict, NOISE, z, generator=generator))
+    x = last(Ancestral(steps).chain(predictor(), NOISE, z, generator=generator))
     counts = torch.bincount((x * torch.tensor([K, 1])).sum(1), minlength=K**L).double()
     assert chi_square_p_value(counts, p) > 1e-4
     assert chi_square_p_value(counts, torch.roll(p, 1)) < 1e-4  # the test can fail
@@ -41,9 +61,9 @@ def test_calls_states_and_progress_are_reported_to_the_watcher() -> None:
     reported: list[float] = []
     z = torch.zeros(5, L, dtype=torch.long)
     with watching(Watcher(reported.append, lambda t, x: seen.append(t) or None)) as watcher:  # type: ignore[func-returns-value]
-        chain = list(Ancestral(3).chain(predict, NOISE, z))
+        chain = list(Ancestral(3).chain(predictor(), NOISE, z))
     assert [t for t, _ in chain] == seen == [4, 3, 1, 0]
-    assert watcher.network_calls == 3
+    assert watcher.network_calls == 15  # three for each of the five samples
     assert sum(reported) == pytest.approx(5)  # five complete samples
     assert torch.equal(chain[0][1], z)
 
@@ -51,4 +71,140 @@ def test_calls_states_and_progress_are_reported_to_the_watcher() -> None:
 @torch.no_grad()
 def test_a_chain_may_start_at_a_fraction() -> None:
     z = torch.zeros(2, L, dtype=torch.long)
-    assert [t for t, _ in Ancestral(start=0.5).chain(predict, NOISE, z)] == [2, 1, 0]
+    assert [t for t, _ in Ancestral(start=0.5).chain(predictor(), NOISE, z)] == [2, 1, 0]
+
+
+# A space of three positions whose data have a known distribution, so that the exact prediction is known too.
+DATA = torch.softmax(1.5 * torch.randn(K**3, generator=torch.Generator().manual_seed(3), dtype=torch.float64), 0)
+STATES = all_events(K, (3,))
+MASKS = AbsorbingNoise(K)
+
+
+def exact_masked(z: Tensor, t: Tensor) -> Tensor:
+    """log p(x_0 at each position | what is shown), from the data's own distribution."""
+    fits = ((z.unsqueeze(1) == K) | (z.unsqueeze(1) == STATES)).all(-1)  # (N, S)
+    weight = fits * DATA
+    onehot = torch.nn.functional.one_hot(STATES, K).double()
+    return torch.einsum("ns,slk->nlk", weight / weight.sum(-1, keepdim=True), onehot).log()
+
+
+def drawn(sampler: Sampler, num: int, known: Tensor | None = None, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    z = MASKS.draw_prior((num, 3), torch.device("cpu"))
+    predict = Predictor(exact_masked, reads_time=False)
+    return last(sampler.chain(predict, MASKS, z, known=known, generator=generator))
+
+
+def counts_of(x: Tensor) -> Tensor:
+    return torch.bincount((x * torch.tensor([K**2, K, 1])).sum(1), minlength=K**3).double()
+
+
+def test_first_hitting_with_the_exact_network_draws_from_the_data() -> None:
+    counts = counts_of(drawn(FirstHitting(), 20_000))
+    assert chi_square_p_value(counts, DATA) > 1e-4
+    assert chi_square_p_value(counts_of(drawn(FirstHitting(1), 20_000)), DATA) < 1e-4  # all at once does not
+
+
+def distance(counts: Tensor, p: Tensor) -> float:
+    """Total variation distance."""
+    return float((counts / counts.sum() - p).abs().sum() / 2)
+
+
+def test_approximations_approach_the_data_with_more_calls() -> None:
+    for make in (Ancestral, FirstHitting):
+        far, near = (distance(counts_of(drawn(make(steps), 20_000)), DATA) for steps in (1, 3))
+        assert near < 0.8 * far
+    assert distance(counts_of(drawn(Ancestral(200), 20_000)), DATA) < 0.03
+    single = torch.einsum("s,slk->lk", DATA, torch.nn.functional.one_hot(STATES, K).double())
+    independent = single[torch.arange(3), STATES].prod(-1)  # what one call can do, whatever the sampler
+    for one_call in (Ancestral(1), FirstHitting(1), LowestEntropy(1)):
+        assert chi_square_p_value(counts_of(drawn(one_call, 20_000)), independent) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["first-hitting", "ancestral"])
+def test_known_positions_stay_and_the_others_follow_their_conditional(name: str) -> None:
+    known = torch.tensor([-1, 2, -1]).expand(20_000, -1)
+    sampler = FirstHitting() if name == "first-hitting" else Ancestral(300)
+    x = drawn(sampler, 20_000, known)
+    assert bool((x[:, 1] == 2).all())
+    conditional = torch.where(STATES[:, 1] == 2, DATA, 0.0)
+    kept = conditional > 0
+    assert chi_square_p_value(counts_of(x)[kept], (conditional / conditional.sum())[kept]) > 1e-4
+
+
+@pytest.mark.parametrize("noise", [MASKS, ContinuousUniformNoise(K)])
+def test_a_gibbs_step_leaves_the_distribution_as_it_is(noise: NoiseProcess) -> None:
+    """One position at a time, with the exact network, at the noise of time t."""
+    generator, num, t = torch.Generator().manual_seed(0), 20_000, 0.4
+    k = noise.num_input_classes
+    every = all_events(k, (3,))
+    marginal = noise.marginal(STATES, torch.full((len(STATES),), t))
+    each = torch.stack([marginal[:, torch.arange(3), z] for z in every], dim=1)  # (S, Z, L)
+    p = DATA @ each.prod(-1)
+    others = each.prod(-1, keepdim=True) / each.clamp(min=1e-300)
+    onehot = torch.nn.functional.one_hot(STATES, K).double()
+    table = torch.einsum("s,szl,slk->zlk", DATA, others, onehot).clamp(min=1e-300).log()  # p(x_0 | x_t elsewhere)
+    code = torch.tensor([k * k, k, 1])
+
+    def exact(z: Tensor, time: Tensor) -> Tensor:
+        return exact_masked(z, time) if noise is MASKS else table[(z * code).sum(1)]
+
+    z = every[torch.multinomial(p, num, replacement=True, generator=generator)]
+    after = corrected(Predictor(exact), noise, z, t, None, generator)
+    assert bool(((after != z).sum(1) <= 1).all())
+    assert bool((after != z).any())
+    counts = torch.bincount((after * code).sum(1), minlength=len(every)).double()
+    assert chi_square_p_value(counts, p) > 1e-4
+
+
+def test_a_network_without_time_is_not_called_while_nothing_changes() -> None:
+    seen: list[int] = []
+
+    def predict(z: Tensor, t: Tensor) -> Tensor:
+        seen.append(len(z))
+        return exact_masked(z, t)
+
+    with watching(Watcher()) as watcher:
+        z = MASKS.draw_prior((10, 3), torch.device("cpu"))
+        last(Ancestral(500).chain(Predictor(predict, reads_time=False), MASKS, z))
+    assert sum(seen) == watcher.network_calls
+    assert watcher.network_calls <= 10 * 4  # at most once for each position that was shown, and once at first
+    with watching(Watcher()) as watcher:
+        last(Corrected.of_calls(8).chain(Predictor(exact_masked), MASKS, z))
+    assert watcher.network_calls == 10 * 7
+
+
+def test_sharpened_predictions() -> None:
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+    assert sharpened(logits, 1.0, 1.0) is logits
+    assert torch.softmax(sharpened(logits, 0.0, 1.0), -1).tolist() == [[1, 0, 0, 0]]
+    squares = logits.exp().square()
+    torch.testing.assert_close(torch.softmax(sharpened(logits, 0.5, 1.0), -1), squares / squares.sum())
+    kept = torch.softmax(sharpened(logits, 1.0, 0.79), -1)
+    torch.testing.assert_close(kept, torch.tensor([[0.625, 0.375, 0, 0]]))
+    greedy = Predictor(lambda z, t: logits.expand(len(z), 1, 4), greedy_tail=0.5)
+    z, t = torch.zeros(1, 1, dtype=torch.long), torch.ones(1)
+    assert torch.softmax(greedy(z, t, 0.9), -1).max().item() == pytest.approx(0.5)
+    assert torch.softmax(greedy(z, t, 0.5), -1).max().item() == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: drawn(FirstHitting(4), 2), "between 1 and 3, one for each free position; got 4"),
+        (lambda: drawn(FirstHitting(0), 2), "between 1 and 3"),
+        (lambda: last(FirstHitting().chain(predictor(), NOISE, torch.zeros(1, L, dtype=torch.long))), "has no mask"),
+        (lambda: Corrected.of_calls(1), "at least 2, got 1"),
+        (lambda: Predictor(predict, top_p=0), "`top_p` must be above 0"),
+        (lambda: Predictor(predict, temperature=-1), "temperature"),
+        (lambda: Predictor(predict, greedy_tail=2), "`greedy_tail`"),
+    ],
+)
+def test_what_cannot_be_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_ends_in_classes(name: str) -> None:
+    assert drawn(SAMPLERS[name](3), 50).max() < K

@@ -150,7 +150,7 @@ def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> Non
         ({"num_samples": 1, "steps": 0}, "between 1 and 4"),
         ({"num_samples": 1, "steps": 5}, "between 1 and 4"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
-        ({"num_samples": 1, "temperature": 1}, "has no setting temperature"),
+        ({"num_samples": 1, "depth": 1}, "has no setting depth"),
     ],
 )
 def test_impossible_samples_are_refused(settings: dict[str, int], message: str) -> None:

@@ -43,7 +43,9 @@ class SampleArgs:
     num: int = 4
     """How many samples."""
     steps: int | Literal["all"] | None = None
-    """Diffusion: reverse steps to take, spread over the chain; default at most 256, `all` for the whole chain."""
+    """Diffusion: network calls to make, spread over the chain; default at most 256, `all` for the whole chain."""
+    sampler: Literal["ancestral", "corrected", "first-hitting", "entropy", "confidence"] | None = None
+    """Diffusion: how to get from noise to data; default the one that suits the model."""
     length: int | None = None
     """Symbols per sample; default the length the model was trained with."""
     height: int | None = None
@@ -65,7 +67,12 @@ class SampleArgs:
     """Flows: what to do with codes that mean no class; keep shows them as the replacement character and counts them,
     resample draws the sample anew, at most 20 times."""
     temperature: float = 1.0
-    """Autoregressive models: divide the logits by this; below 1 samples are likelier, at 0 the likeliest each time."""
+    """Autoregressive models and diffusions: divide the logits by this; below 1 samples are likelier, at 0 the likeliest
+    class is taken each time."""
+    top_p: float = 1.0
+    """Diffusion: draw only from the likeliest classes that together have this probability."""
+    greedy_tail: float = 0.0
+    """Diffusion: take the likeliest class in this last part of the chain, between 0 and 1."""
     prompt: str | None = None
     """Autoregressive models of text: let every sample begin with this."""
     seed: int = 0
@@ -102,7 +109,7 @@ def main(argv: list[str]) -> int:
     write_pictures(args, run, drawn, tests)
     if not (args.out or args.json or args.grid):
         print_samples(shown)
-    made = f", {drawn.network_calls} network calls" if drawn.network_calls else ""
+    made = f", {drawn.network_calls:g} network calls each" if drawn.network_calls else ""
     bad = f", {drawn.num_invalid} invalid codes" if run.model.abilities.invalid_codes else ""
     size = " x ".join(map(str, x.shape[1:]))
     say(f"{counted(args.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}.")
@@ -146,6 +153,9 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
     for flag, is_given, is_able, who in (
         ("--steps", args.steps is not None, can.chain, "models that have reverse steps"),
         ("--chain", args.chain is not None, can.chain, "models that have reverse steps"),
+        ("--sampler", args.sampler is not None, bool(can.samplers), "diffusions"),
+        ("--top-p", args.top_p != 1.0, bool(can.samplers), "diffusions"),
+        ("--greedy-tail", args.greedy_tail != 0.0, bool(can.samplers), "diffusions"),
         ("--temperature", args.temperature != 1.0, can.temperature, "models with a temperature"),
         ("--prompt", args.prompt is not None, can.prompt, "autoregressive models"),
     ):
@@ -156,6 +166,8 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if can.chain:
         settings["steps"] = chosen_steps(args.steps, can.steps)
+    if can.samplers:
+        settings |= {"sampler": args.sampler, "top_p": args.top_p, "greedy_tail": args.greedy_tail}
     if can.invalid_codes:
         settings["invalid"] = args.invalid
     if can.temperature:

@@ -39,6 +39,14 @@ class AbsorbingNoise(NoiseProcess):
         self.num_classes, self.num_input_classes, self.num_steps = num_classes, num_classes + 1, num_steps
         self.mask, self.curve = num_classes, curve
 
+    @property
+    def default_sampler(self) -> str:  # type: ignore[override]
+        return "first-hitting" if self.num_steps is None else "ancestral"
+
+    def num_calls(self, num_positions: int) -> int | None:
+        """In continuous time positions are shown one after another."""
+        return num_positions if self.num_steps is None else self.num_steps
+
     def noise_at(self, t: Tensor) -> Tensor:
         """1 - alpha-bar at times (B,): (B,) float64 on the CPU."""
         t = t.cpu().double()
@@ -103,6 +111,38 @@ class AbsorbingNoise(NoiseProcess):
         masked = torch.cat([(1 - stays) * r, stays], dim=-1)
         shown = torch.nn.functional.one_hot(z, self.num_input_classes).to(r)
         return torch.where((z == self.mask).unsqueeze(-1), masked, shown)
+
+    def time_of(self, noise: Tensor) -> Tensor:
+        """The times (B,) at which so much is masked in the mean, for a network that reads the time."""
+        if self.num_steps is not None:
+            return (noise.double() * self.num_steps).round().clamp(min=1).long()
+        low, high = torch.zeros_like(noise, dtype=torch.float64), torch.ones_like(noise, dtype=torch.float64)
+        for _ in range(50):  # bisection: the curve rises
+            middle = (low + high) / 2
+            is_below = self.curve(middle) < noise
+            low, high = torch.where(is_below, middle, low), torch.where(is_below, high, middle)
+        return high
+
+    def impose(
+        self,
+        z: Tensor,
+        known: Tensor | None,
+        t: Time,  # noqa: ARG002
+        *,
+        generator: torch.Generator | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """Known positions are shown from the start."""
+        return z if known is None else torch.where(known < 0, z, known)
+
+    def can_redraw(self, z: Tensor) -> Tensor:
+        return z != self.mask
+
+    def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
+        return torch.where(chosen, self.mask, z)
+
+    def redraw(self, logits: Tensor, t: Time, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+        """Positions that are shown hold data, at any time."""
+        return draw_categorical(logits, generator)
 
     @property
     def has_paths(self) -> bool:

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from unordinal.numerics import draw_categorical
+
 Time = float
 """A step 0..T of a process in discrete time, or a number in [0, 1] of a process in continuous time; 0 is the data."""
 
@@ -33,6 +35,13 @@ class NoiseProcess(ABC):
     num_input_classes: int
     num_steps: int | None
 
+    converts_by_time = False  # whether `predicted` depends on the time
+    default_sampler = "ancestral"  # by its name in `samplers.SAMPLERS`
+
+    def num_calls(self, num_positions: int) -> int | None:  # noqa: ARG002
+        """Return the network calls of a whole chain of examples with so many positions; None if it has no end."""
+        return self.num_steps
+
     @property
     def num_terms(self) -> int:
         """The number of terms of the bound: its negative is `num_terms` times the mean `loss`, plus `prior_term`."""
@@ -48,12 +57,13 @@ class NoiseProcess(ABC):
         """Return the times t as the network reads them: (B,) float32 in (0, 1]."""
         return t.to(torch.float32) if self.num_steps is None else t.to(torch.float32) / self.num_steps
 
-    def spaced_times(self, steps: int | None, start: float = 1.0) -> list[Time]:
-        """Return the times that a sampler visits, evenly spaced.
+    def spaced_times(self, steps: int | None, start: float = 1.0, spacing: float = 1.0) -> list[Time]:
+        """Return the times that a sampler visits.
 
         Args:
             steps: the number of steps. None takes every step of a process in discrete time.
             start: the fraction of the whole chain at which to start.
+            spacing: the exponent of the times: 1 for even spacing, above 1 for times that lie closer near the data.
 
         Returns:
             `steps` + 1 times, from the first one down to 0.
@@ -61,12 +71,15 @@ class NoiseProcess(ABC):
         if self.num_steps is None:
             if steps is None or steps < 1:
                 raise ValueError(f"time is continuous: give `steps` of at least 1, got {steps}")
-            return [start * (steps - i) / steps for i in range(steps + 1)]
+            return [start * ((steps - i) / steps) ** spacing for i in range(steps + 1)]
         first = max(1, round(start * self.num_steps))
         steps = first if steps is None else steps
         if not 1 <= steps <= first:
             raise ValueError(f"`steps` must be between 1 and {first}, the model's own; got {steps}")
-        return [round(first * (steps - i) / steps) for i in range(steps + 1)]
+        times = [round(first * ((steps - i) / steps) ** spacing) for i in range(steps + 1)]
+        for index in range(steps, 0, -1):  # no step is taken twice
+            times[index - 1] = max(times[index - 1], times[index] + 1)
+        return times
 
     @abstractmethod
     def draw_prior(
@@ -144,6 +157,34 @@ class NoiseProcess(ABC):
 
         r (B, *D, K) are predicted probabilities of x_0; a one-hot r gives q(x_s | x_t, x_0).
         """
+
+    def impose(self, z: Tensor, known: Tensor | None, t: Time, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return x_t = z with the known classes in their places, corrupted as everything is at time t.
+
+        Args:
+            z: noisy classes x_t, of shape (B, *D).
+            known: classes of positions that are given, -1 where they are free, of shape (B, *D); None for none.
+            t: the time.
+            generator: the random number generator; default: torch's global one.
+        """
+        if known is None:
+            return z
+        given = known.clamp(min=0)
+        noisy = given if t == 0 else self.corrupt(given, torch.full((len(z),), t), generator=generator)
+        return torch.where(known < 0, z, noisy)
+
+    def can_redraw(self, z: Tensor) -> Tensor:
+        """Return which positions of x_t = z a Gibbs step may redraw: (B, *D) booleans."""
+        return torch.ones_like(z, dtype=torch.bool)
+
+    def hide(self, z: Tensor, chosen: Tensor) -> Tensor:  # noqa: ARG002
+        """Return what the network reads when the chosen positions of x_t = z are to be redrawn: (B, *D)."""
+        return z
+
+    def redraw(self, logits: Tensor, t: Time, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
+        x = draw_categorical(logits, generator)
+        return self.corrupt(x, torch.full((len(x),), t), generator=generator)
 
     def complement(self, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
         """Return x corrupted exactly where z is not, if the bound allows to average over the two: (B, *D)."""

@@ -1,6 +1,8 @@
 """Samplers, which decide the reverse steps from noise to data."""
 
 import itertools
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,47 +10,264 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.numerics import draw_categorical, uniform
 from unordinal.progress import current_watcher
 
 Predict = Callable[[Tensor, Tensor], Tensor]
 """A function that predicts the logits of x_0, of shape (N, *D, K), from x_t (N, *D) and times t (N,)."""
 
 
+class Predictor:
+    """The predictions of a network while samples are drawn: counted, remembered, and sharpened where asked for.
+
+    A network that does not read the time is not run again for samples that have not changed. The calls are counted for
+    every sample, and reported to the current watcher.
+
+    Args:
+        predict: the network's logits.
+        reads_time: whether they depend on the time.
+        temperature: divides the logits; 0 takes the likeliest class.
+        top_p: keep the likeliest classes that together have at least this probability, and drop the others.
+        greedy_tail: take the likeliest class from this time on, which is a fraction of the whole chain.
+    """
+
+    def __init__(
+        self,
+        predict: Predict,
+        *,
+        reads_time: bool = True,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        greedy_tail: float = 0.0,
+    ):
+        if not 0 <= temperature < math.inf:
+            raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"`top_p` must be above 0 and at most 1, got {top_p:g}")
+        if not 0 <= greedy_tail <= 1:
+            raise ValueError(f"`greedy_tail` must be between 0 and 1, got {greedy_tail:g}")
+        self.predict, self.reads_time = predict, reads_time
+        self.temperature, self.top_p, self.greedy_tail = temperature, top_p, greedy_tail
+        self.seen: Tensor | None = None  # what the network last read, and what it said of it
+        self.logits = torch.empty(0)
+
+    def __call__(self, z: Tensor, t: Tensor, fraction: float = 1.0) -> Tensor:
+        """Return logits for x_t = z at times t (N,), which lie at a fraction of the whole chain."""
+        if self.seen is None or self.reads_time:
+            changed = torch.ones(len(z), dtype=torch.bool, device=z.device)
+            self.logits = self.predict(z, t)
+        else:
+            changed = (z != self.seen).flatten(1).any(dim=1)
+            if bool(changed.any()):
+                self.logits = self.logits.clone()
+                self.logits[changed] = self.predict(z[changed], t[changed.cpu()])
+        self.seen = z.clone()
+        current_watcher().network_calls += int(changed.sum())
+        temperature = 0.0 if fraction <= self.greedy_tail else self.temperature
+        return sharpened(self.logits, temperature, self.top_p)
+
+
+def sharpened(logits: Tensor, temperature: float, top_p: float) -> Tensor:
+    """Return the logits of a distribution that is sharper than softmax(logits): (..., K) -> (..., K)."""
+    if temperature < torch.finfo(logits.dtype).tiny:
+        best = logits.argmax(dim=-1, keepdim=True)
+        return torch.full_like(logits, -math.inf).scatter(-1, best, 0.0)
+    logits = logits / temperature if temperature != 1 else logits
+    if top_p < 1:
+        p, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+        is_dropped = p.cumsum(dim=-1) - p >= top_p  # those before it suffice
+        dropped = torch.zeros_like(is_dropped).scatter(-1, order, is_dropped)
+        logits = logits.masked_fill(dropped, -math.inf)
+    return logits
+
+
 class Sampler(Protocol):
     """The interface of a sampler, which goes from noise to data and reports its progress to the current watcher."""
 
     def chain(
-        self, predict: Predict, noise: NoiseProcess, z: Tensor, *, generator: torch.Generator | None = None
+        self,
+        predict: Predictor,
+        noise: NoiseProcess,
+        z: Tensor,
+        *,
+        known: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Iterator[tuple[Time, Tensor]]:
-        """Yield (t, x_t) for every time that is visited, from the first one, where x_t = z, down to t = 0."""
+        """Yield (t, x_t) for every time that is visited, from the first one, where x_t = z, down to t = 0.
+
+        `known` (N, *D) holds the classes of positions that are given, and -1 where they are free.
+        """
 
 
 @dataclass(frozen=True)
 class Ancestral:
-    """Ancestral sampling: draw x_s ~ p(x_s | x_t) at evenly spaced times, all positions at once.
+    """Ancestral sampling: draw x_s ~ p(x_s | x_t) at chosen times, all positions at once.
+
+    Its limit for many steps is the model's own distribution. With fewer steps, positions that change in the same step
+    do not see each other.
 
     Args:
         steps: the number of steps; None for all steps of a process in discrete time.
         start: the fraction of the whole chain at which to start.
+        spacing: the exponent of the times: 1 for even spacing, above 1 for times that lie closer near the data.
+        corrections: Gibbs steps after every reverse step; see `Corrected`.
     """
 
     steps: int | None = None
     start: float = 1.0
+    spacing: float = 1.0
+    corrections: int = 0
 
     def chain(
-        self, predict: Predict, noise: NoiseProcess, z: Tensor, *, generator: torch.Generator | None = None
+        self,
+        predict: Predictor,
+        noise: NoiseProcess,
+        z: Tensor,
+        *,
+        known: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Iterator[tuple[Time, Tensor]]:
-        watcher, times = current_watcher(), noise.spaced_times(self.steps, self.start)
+        watcher, times = current_watcher(), noise.spaced_times(self.steps, self.start, self.spacing)
+        z = noise.impose(z, known, times[0], generator=generator)
         watcher.state(times[0], z)
         yield times[0], z
+        end = noise.num_steps or 1
         for t, s in itertools.pairwise(times):
-            logits = predict(z, torch.full((len(z),), t))
-            z = noise.step(logits, z, t, s, generator=generator)
-            watcher.network_calls += 1
+            logits = predict(z, torch.full((len(z),), t), t / end)
+            z = noise.impose(noise.step(logits, z, t, s, generator=generator), known, s, generator=generator)
+            if s > 0:
+                for _ in range(self.corrections):
+                    z = corrected(predict, noise, z, s, known, generator)
             watcher.advance(len(z) / (len(times) - 1))
             watcher.state(s, z)
             yield s, z
+
+
+CORRECTED_SHARE = 0.1  # of the positions, in one Gibbs step
+
+
+def corrected(
+    predict: Predictor,
+    noise: NoiseProcess,
+    z: Tensor,
+    t: Time,
+    known: Tensor | None,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """One Gibbs step at time t: redraw a tenth of the positions, at least one, given all others."""
+    flat = uniform((len(z), z[0].numel()), z.device, generator)
+    num = max(1, round(CORRECTED_SHARE * flat.shape[1]))
+    chosen = (flat.argsort(dim=1).argsort(dim=1) < num).view_as(z) & noise.can_redraw(z)
+    if known is not None:
+        chosen &= known < 0
+    hidden = noise.hide(z, chosen)
+    logits = predict(hidden, torch.full((len(z),), t), t / (noise.num_steps or 1))
+    return torch.where(chosen, noise.redraw(logits, t, generator=generator), hidden)
+
+
+@dataclass(frozen=True)
+class Corrected(Ancestral):
+    """Ancestral sampling with a Gibbs step after every reverse step: half of the calls correct what went wrong before.
+
+    A Gibbs step redraws some positions given all others, at the same noise. With an exact network and one position at a
+    time it leaves the distribution at that noise as it is.
+    """
+
+    corrections: int = 1
+
+    @staticmethod
+    def of_calls(calls: int | None) -> "Corrected":
+        """The sampler that makes so many network calls in total."""
+        if calls is not None and calls < 2:
+            raise ValueError(f"a corrected sampler needs `steps` of at least 2, got {calls}")
+        return Corrected(None if calls is None else (calls + 1) // 2)
+
+
+@dataclass(frozen=True)
+class Unmasking(ABC):
+    """Samplers for absorbing noise that show a number of positions with every network call.
+
+    Args:
+        steps: the number of network calls; None for one position per call.
+    """
+
+    steps: int | None = None
+
+    @abstractmethod
+    def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Return numbers of which the largest are shown first: (N, *D, K) -> (N, *D)."""
+
+    def chain(
+        self,
+        predict: Predictor,
+        noise: NoiseProcess,
+        z: Tensor,
+        *,
+        known: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Iterator[tuple[Time, Tensor]]:
+        if not isinstance(noise, AbsorbingNoise):
+            raise ValueError("this sampler shows masked positions, and the noise of this model has no mask")
+        z = noise.impose(z, known, 1.0, generator=generator)
+        most = int((z == noise.mask).flatten(1).sum(dim=1).max())
+        calls = most if self.steps is None else self.steps
+        if not 1 <= calls <= most:
+            raise ValueError(f"`steps` must be between 1 and {most}, one for each free position; got {calls}")
+        watcher, size, end = current_watcher(), z[0].numel(), noise.num_steps or 1
+        watcher.state(end, z)
+        yield end, z
+        for call in range(calls):
+            is_masked = z == noise.mask
+            left = is_masked.flatten(1).sum(dim=1)  # (N,)
+            level = noise.time_of((left / size).cpu())
+            logits = predict(z, level, float(left.max()) / size)
+            num = torch.ceil(left / (calls - call)).long()
+            rank = self.urgency(logits, generator).masked_fill(~is_masked, -math.inf).flatten(1)
+            place = rank.argsort(dim=1, descending=True).argsort(dim=1)
+            is_shown = (place < num.unsqueeze(1)).view_as(z) & is_masked
+            z = z.clone()
+            z[is_shown] = draw_categorical(logits[is_shown], generator)
+            watcher.advance(len(z) / calls)
+            t = end * float((z == noise.mask).flatten(1).sum(dim=1).max()) / size
+            watcher.state(t, z)
+            yield t, z
+
+
+@dataclass(frozen=True)
+class FirstHitting(Unmasking):
+    """Show positions in random order. One per call draws from the model exactly, with as many calls as positions."""
+
+    def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+        return uniform(logits.shape[:-1], logits.device, generator)
+
+
+@dataclass(frozen=True)
+class LowestEntropy(Unmasking):
+    """Show the positions of which the network is surest, by the entropy of its prediction. An approximation."""
+
+    def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
+        log_p = torch.log_softmax(logits, dim=-1)
+        return (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class HighestConfidence(Unmasking):
+    """Show the positions whose likeliest class is the most probable. An approximation."""
+
+    def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
+        return torch.log_softmax(logits, dim=-1).amax(dim=-1)
+
+
+SAMPLERS: dict[str, Callable[[int | None], Sampler]] = {
+    "ancestral": Ancestral,
+    "corrected": Corrected.of_calls,
+    "first-hitting": FirstHitting,
+    "entropy": LowestEntropy,
+    "confidence": HighestConfidence,
+}
+"""The samplers by name; each is made from its number of network calls."""
 
 
 def last(chain: Iterator[tuple[Time, Tensor]]) -> Tensor:

@@ -54,7 +54,7 @@ class UniformNoise(NoiseProcess):
         check_known("output", output, self.OUTPUTS)
         self.num_classes = self.num_input_classes = num_classes
         self.num_steps = len(log_alpha) - 1
-        self.is_denoiser = output == "denoiser"
+        self.is_denoiser = self.converts_by_time = output == "denoiser"
         self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, as not every device has float64
 
     def log_alpha_at(self, t: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class AutoregressiveModel(ExactModel):
                 else:
                     last = draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
                 drawn.append(last)
-                watcher.network_calls += 1
+                watcher.network_calls += num_samples
                 watcher.advance(num_samples / length)
         return torch.stack(drawn, dim=1)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.samplers import Ancestral, last
+from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Predictor, Sampler, last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import (
     Abilities,
@@ -18,6 +18,7 @@ from unordinal.model import (
     evaluating,
     sample_shape,
 )
+from unordinal.names import check_known
 
 RECONSTRUCTION_STEPS = 50
 
@@ -62,8 +63,9 @@ class Diffusion(CategoricalModel):
 
     @property
     def abilities(self) -> Abilities:
-        steps = self.noise.num_steps
-        return Abilities(steps=steps, chain=True, reconstructs=True, times=True, num_times=steps)
+        steps = self.noise.num_calls(self.event_shape.numel())
+        can = {"chain": True, "reconstructs": True, "times": True, "known": True, "temperature": True}
+        return Abilities(steps=steps, num_times=self.noise.num_steps, samplers=tuple(SAMPLERS), **can)
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -142,13 +144,29 @@ class Diffusion(CategoricalModel):
         generator: torch.Generator | None = None,
         event_shape: tuple[int, ...] | None = None,
         steps: int | None = None,
+        sampler: str | Sampler | None = None,
+        known: Tensor | None = None,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        greedy_tail: float = 0.0,
         **settings: Any,
     ) -> Iterator[tuple[Time, Tensor]]:
-        """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); `steps` visits only that many times."""
+        """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); the arguments are those of `sample`."""
         shape = sample_shape(self, num_samples, event_shape, settings)
         device = device_of(self)
+        sampler = self.noise.default_sampler if sampler is None else sampler
+        if isinstance(sampler, str):
+            check_known("sampler", sampler, SAMPLERS)
+            sampler = SAMPLERS[sampler](steps)
+        given = None if known is None else self.checked_known(known, num_samples, shape).to(device)
+        predict = self.predictor(temperature=temperature, top_p=top_p, greedy_tail=greedy_tail)
         z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
-        yield from Ancestral(steps).chain(self.evaluated_logits, self.noise, z, generator=generator)
+        yield from sampler.chain(predict, self.noise, z, known=given, generator=generator)
+
+    def predictor(self, **settings: float) -> Predictor:
+        """The network's predictions for a sampler."""
+        reads_time = getattr(self.net, "reads_time", True) or self.noise.converts_by_time
+        return Predictor(self.evaluated_logits, reads_time=reads_time, **settings)
 
     def sample(
         self,
@@ -159,7 +177,20 @@ class Diffusion(CategoricalModel):
         steps: int | None = None,
         **settings: Any,
     ) -> Tensor:
-        """Draw x_0 at the end of a `chain`: (N, *D)."""
+        """Draw samples.
+
+        Args:
+            num_samples: how many, N.
+            generator: the random number generator; default: torch's global one.
+            event_shape: the shape of a sample; default: the model's own.
+            steps: the number of network calls; by default all steps, or all positions.
+            **settings: `sampler`, a name of `SAMPLERS` or a `Sampler`, by default the one that suits the noise; `known`
+                (N, *D), or (*D) for all samples, with the classes of positions that are given and -1 where they are
+                free; `temperature`, `top_p` and `greedy_tail`, which sharpen the predictions.
+
+        Returns:
+            Classes, of shape (N, *D).
+        """
         given: Any = {"generator": generator, "event_shape": event_shape, "steps": steps, **settings}
         return last(self.chain(num_samples, **given))
 
@@ -171,7 +202,7 @@ class Diffusion(CategoricalModel):
         sampler = Ancestral(min(most, RECONSTRUCTION_STEPS), start=0.5)
         half = self.noise.spaced_times(sampler.steps, sampler.start)[0]
         z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
-        return last(sampler.chain(self.evaluated_logits, self.noise, z, generator=generator))
+        return last(sampler.chain(self.predictor(), self.noise, z, generator=generator))
 
 
 class DiffusionHooks(TrainingHooks):

@@ -20,7 +20,7 @@ class Samples:
 
     x: Tensor  # the samples, (N, *D) on the CPU
     chains: list[tuple[float, Tensor]]  # t and x_t of the first samples (at most 4); empty unless they were requested
-    network_calls: int | None  # of all batches together; None if the model does not count them
+    network_calls: float | None  # for each sample, in the mean; None if the model does not count them
     num_invalid: int  # positions whose code stands for no class
     seconds: float  # how long sampling took
 
@@ -70,4 +70,4 @@ def draw(
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
-    return Samples(x, chains, watcher.network_calls or None, num_invalid, time.monotonic() - began)
+    return Samples(x, chains, watcher.network_calls / num or None, num_invalid, time.monotonic() - began)
