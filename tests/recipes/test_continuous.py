@@ -20,7 +20,7 @@ def test_what_the_settings_build() -> None:
     counted = AbsorbingSettings(SMALL).build(TEXT)
     assert isinstance(counted.noise, MaskCountNoise)
     assert counted.complementary
-    timed = AbsorbingSettings(TIMED, "time", complementary=False, schedule="cosine", num_steps=7).build(TEXT)
+    timed = AbsorbingSettings(TIMED, draws="time", complementary=False, schedule="cosine", num_steps=7).build(TEXT)
     assert type(timed.noise) is AbsorbingNoise
     assert (timed.noise.num_steps, timed.abilities.steps) == (7, 7)
     assert timed.net(torch.full((1, 8), 5), torch.ones(1)).shape == (1, 8, 5)
