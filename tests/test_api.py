@@ -271,6 +271,10 @@ def test_two_runs_are_compared_on_the_same_examples(tmp_path: Path) -> None:
     assert result.kinds == ("exact", "exact")
     other = np.random.default_rng(1).integers(0, 3, (30, 6))
     assert unordinal.compare(first, second, other).num_examples == 30
+    assert "30 examples of the array" in repr(unordinal.compare(first.model, second.model, other))
+    assert repr(first.score()) == str(first.score())
+    with pytest.raises(ValueError, match="a bare model is scored on an array"):
+        unordinal.compare(first.model, second.model)
 
 
 # What cannot be shown in a line or two: interfaces, settings, and what needs a trained run.

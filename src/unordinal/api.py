@@ -67,7 +67,14 @@ class Run:
         )
 
     def sample(
-        self, num: int = 4, *, seed: int = 0, prompt: Any = None, steps: int | str | None = None, **settings: Any
+        self,
+        num: int = 4,
+        *,
+        seed: int = 0,
+        prompt: Any = None,
+        steps: int | str | None = None,
+        length: int | None = None,
+        **settings: Any,
     ) -> Any:
         """Draw samples.
 
@@ -76,7 +83,8 @@ class Run:
             seed: the seed of the draws.
             prompt: what every sample begins with, a text or classes (P,); autoregressive models only.
             steps: reverse steps of a diffusion, by default at most 256; "all" takes the whole chain.
-            **settings: those of the model's own `sample`: `temperature`, `event_shape`, ...
+            length: symbols of a sample; by default the length that the model was trained with.
+            **settings: those of the model's own `sample`: `temperature`, `sampler`, `known`, `event_shape`, ...
 
         Returns:
             A list of texts where the data are text, otherwise classes (N, *D).
@@ -87,6 +95,8 @@ class Run:
             prompt = self.vocabulary.encode(prompt)
         if prompt is not None:
             settings["prompt"] = prompt
+        if length is not None:
+            settings["event_shape"] = (length,)
         if steps is not None or self.model.abilities.chain:
             settings["steps"] = reverse_steps(steps, self.model.abilities.steps)
         x = draw(self.model, num, seed=seed, **settings).x
@@ -222,36 +232,42 @@ def score(
     if isinstance(run, CategoricalModel):
         return score_model(run, data, split or "test", progress=progress, **settings)
     loaded = data if isinstance(data, Data) else data_of(run, data, progress, is_whole=split is None)
-    name = "test" if split is None else split
-    return score_split(
-        run.model, loaded.split(name), split_name=name, unit=run.spec.unit, progress=progress, **settings
-    )
+    part = loaded.split("test" if split is None else split)
+    name = part.label or split or "test"
+    return score_split(run.model, part, split_name=name, unit=run.spec.unit, progress=progress, **settings)
 
 
 def score_model(model: CategoricalModel, data: Any, split: str, **settings: Any) -> Score:
     """Score a bare model."""
+    loaded = data if isinstance(data, Data) else bare_data(model, data)
+    part = loaded.split(split)
+    return score_split(model, part, split_name=part.label or split, unit=loaded.spec.unit, **settings)
+
+
+def bare_data(model: CategoricalModel, data: Any) -> Data:
+    """An array of classes as data of which everything is in the test split."""
     if data is None or isinstance(data, str):
         raise ValueError(f"a bare model is scored on an array of classes or a Data, not on {data!r}")
-    config = DataConfig("array", split=WHOLE, num_classes=model.num_classes)
-    loaded = data if isinstance(data, Data) else data_from_array(data, config)
-    return score_split(model, loaded.split(split), split_name=split, unit=loaded.spec.unit, **settings)
+    loaded = data_from_array(data, DataConfig("array", split=WHOLE, num_classes=model.num_classes))
+    loaded.test.label = "the array"
+    return loaded
 
 
 def compare(
-    first: Run,
-    second: Run,
+    first: Run | CategoricalModel,
+    second: Run | CategoricalModel,
     data: Any = None,
     *,
     split: str | None = None,
     progress: Progress = silent,
     **settings: Any,
 ) -> Comparison:
-    """Compare two runs on the same examples.
+    """Compare two runs, or two models, on the same examples.
 
     Args:
-        first: a run, whose data are scored unless others are given.
-        second: another run, of data with the same classes.
-        data: other data, as in `score`.
+        first: a run, whose data are scored unless others are given, or a model.
+        second: another run of data with the same classes, or another model.
+        data: other data, as in `score`; models need an array of classes (N, *D), or a `Data`.
         split: "train", "val" or "test", as in `score`.
         progress: is told how far the work is.
         **settings: `repeats`, `num_examples`, `seed`.
@@ -259,8 +275,15 @@ def compare(
     Returns:
         The paired difference of their bits with its standard error, and a verdict.
     """
-    loaded = data if isinstance(data, Data) else data_of(first, data, progress, is_whole=split is None)
-    check_alike(second, loaded, loaded.spec.name)
-    name, unit = split or "test", first.spec.unit
-    part = loaded.split(name)
-    return compare_models(first.model, second.model, part, split_name=name, unit=unit, progress=progress, **settings)
+    one, other = (given.model if isinstance(given, Run) else given for given in (first, second))
+    if isinstance(data, Data):
+        loaded = data
+    elif isinstance(first, Run):
+        loaded = data_of(first, data, progress, is_whole=split is None)
+    else:
+        loaded = bare_data(first, data)
+    if isinstance(second, Run):
+        check_alike(second, loaded, loaded.spec.name)
+    part = loaded.split(split or "test")
+    name, unit = part.label or split or "test", loaded.spec.unit
+    return compare_models(one, other, part, split_name=name, unit=unit, progress=progress, **settings)

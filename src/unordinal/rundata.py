@@ -57,11 +57,14 @@ def data_of(
         split = config.split
     if by_name:
         check_shape(name, wants_maps=run.spec.is_map, who=str(run.folder.path))
+        check_format(run, name)
     has_pictures = by_name and Path(parse_name(name)[1]).is_dir()  # whose levels or colours are the run's classes
     height, width = run.spec.event_shape if dataset is not None and dataset.is_sized else (None, None)
     config = replace(
         config,
         split=split,
+        length=None if run.spec.is_map else run.spec.event_shape[0],
+        letters=config.letters if dataset is not None and dataset.has_letters else None,
         num_classes=None if dataset is not None and dataset.has_classes else run.spec.num_classes,
         map_height=height,
         map_width=width,
@@ -71,7 +74,22 @@ def data_of(
     )
     loaded = loaded_data(name if by_name else data, config, run, progress)
     check_alike(run, loaded, name)
+    if split == WHOLE:
+        loaded.test.label = Path(parse_name(name)[1]).name or name if by_name else "the array"
     return loaded
+
+
+TEXTS = ("docs", "text8", "enwik8", "text")  # data sets whose classes are characters
+CODES = ("array", "fasta")  # data sets whose classes are numbers, or letters that name them
+
+
+def check_format(run: "Run", name: str) -> None:
+    """Refuse a text for a model of an array or of FASTA sequences, and the other way round."""
+    own, other = (known.partition(":")[0] for known in (run.config.data.name, name))
+    if own in TEXTS and other in CODES:
+        raise ValueError(f"{run.folder.path} is a model of text, but {name} holds numbers or letters of sequences")
+    if own in CODES and other in TEXTS:
+        raise ValueError(f"{run.folder.path} is a model of {own}:PATH, but {name} is a text")
 
 
 def own_data(run: "Run", progress: Progress) -> Data:

@@ -75,7 +75,7 @@ def test_runs_that_are_none(cli: Cli, trained: Path, tmp_path: Path) -> None:
 
 def test_a_run_of_another_data_set(cli: Cli, trained: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 200, (90, 32)))
-    refused(cli("evaluate", trained, "--data", f"array:{tmp_path}/x.npy"), "num_classes is 27")
+    refused(cli("evaluate", trained, "--data", f"array:{tmp_path}/x.npy"), "is a model of text, but")
     (tmp_path / "other.txt").write_text("UPPER CASE " * 200)
     refused(cli("evaluate", trained, "--data", f"text:{tmp_path}/other.txt"), "got 'U' at position 0")
     moved = tmp_path / "moved"
@@ -166,3 +166,11 @@ def test_scoring_in_order_is_reported_apart(cli: Cli, arms: dict[str, Path]) -> 
     refused(cli("evaluate", arms["arm"], "--bound", "iwbo", "--k", 3), "this model's likelihood is exact")
     refused(cli("evaluate", arms["arm"], "--repeats", 3), "this model's likelihood is exact")
     refused(cli("evaluate", arms["arm-xl"], "--in-order", "--bound", "iwbo", "--k", 2), "--in-order is for exact")
+
+
+def test_all_of_a_file_is_called_by_its_name(cli: Cli, trained: Path, book: Path) -> None:
+    result = cli("evaluate", trained, "--data", book, "--num-examples", 3)
+    assert result.code == 0, result.err
+    assert f"3 examples of {book.name})" in result.out
+    assert "most of them were seen in training" in result.err
+    assert "examples of test)" in cli("evaluate", trained, "--num-examples", 3).out

@@ -17,9 +17,9 @@ def test_a_run_goes_on_without_its_settings_being_said_again(cli: Cli, book: Pat
     half, whole = (cli("evaluate", run, "--json").json["bits_per_dim"] for run in ("half", "whole"))
     assert half == whole  # as if it had never stopped
     finished = cli("train", "--resume", "--out=half")
-    assert "is finished (8 steps)" in finished.err
+    assert "is finished; a budget counts from its start, of which 8 steps are spent" in finished.err
     again = cli(*words, "--steps", 8, "--out", "half", "--resume")  # the whole command works as before
-    assert "is finished (8 steps)" in again.err
+    assert "is finished; a budget counts from its start, of which 8 steps are spent" in again.err
 
 
 def test_what_cannot_go_on_is_refused(cli: Cli, trained: Path, tmp_path: Path) -> None:

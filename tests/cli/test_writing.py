@@ -86,3 +86,12 @@ def test_a_line_of_a_chain_is_one_line_and_can_be_read_back() -> None:
     text = "a\\n\nb\r\\"
     assert len(one_line(text).splitlines()) == 1
     assert one_line(text).encode().decode("unicode_escape") == text
+
+
+def test_samples_in_other_formats(tmp_path: Path) -> None:
+    x = torch.zeros(2, 3, dtype=torch.long)
+    write_samples(tmp_path / "s.fasta", x, ["AAA", "CCC"])
+    assert (tmp_path / "s.fasta").read_text() == ">sample_1\nAAA\n>sample_2\nCCC\n"
+    with pytest.raises(ValueError, match="use --grid for pictures"):
+        write_samples(tmp_path / "s.png", x, ["", ""])
+    assert not (tmp_path / "s.png").exists()

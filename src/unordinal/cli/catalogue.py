@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from unordinal.cli.common import text_of
 from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.config import Alphabet, DataConfig, RunConfig
@@ -124,6 +125,8 @@ class DataArgs:
     """Classes of an array or of maps; default the largest + 1."""
     letters: str | None = None
     """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
+    colours: Path | None = None
+    """Maps in colour: a file with one class per line, a name and its colour: `road #804080` or `road 128 64 128`."""
     height: int | None = None
     """Rows of a map, for streets and cityscapes; default 32."""
     width: int | None = None
@@ -161,6 +164,7 @@ def data_main(argv: list[str]) -> int:
         letters=args.letters,
         map_height=args.height,
         map_width=args.width,
+        colours=None if args.colours is None else text_of(args.colours),
     )
     check_png("--grid", args.grid)
     if args.grid:

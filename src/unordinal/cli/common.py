@@ -62,6 +62,14 @@ def check_output(path: Path | None) -> None:
         raise ValueError(f"no permission to write {path}")
 
 
+def text_of(path: Path) -> str:
+    """The text of a small file."""
+    try:
+        return path.expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+
+
 def check_seed(seed: int) -> None:
     if not 0 <= seed < 2**63:
         raise ValueError(f"--seed must be between 0 and {2**63 - 1}, got {seed}")

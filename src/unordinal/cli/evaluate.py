@@ -13,7 +13,7 @@ from unordinal.names import counted
 
 if TYPE_CHECKING:
     from unordinal.api import Run
-    from unordinal.data.splits import Data
+    from unordinal.data.splits import Data, Split
     from unordinal.evaluate.likelihood import Score
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
@@ -83,6 +83,8 @@ def main(argv: list[str]) -> int:
     split = args.split or "test"
     for note in data.notes:
         say(f"Note: {note}.")
+    if args.data is not None and args.split is None and data.spec.fingerprint == run.spec.fingerprint:
+        say("Note: these are the data that the run was trained on; most of them were seen in training.")
     result = scored(run, data, args, split)
     values = {**result.to_dict(), "run": str(args.run), "data": data.spec.name, "seed": args.seed}
     print(result)
@@ -99,7 +101,7 @@ def main(argv: list[str]) -> int:
         values["invalid"] = invalid.to_dict()
         print(invalid)
     if args.per_example:
-        write_examples(args.per_example, run, data, result)
+        write_examples(args.per_example, run, None if split == EXACT else data.split(split), result)
         say(f"{counted(result.num_examples, 'example')} written to {args.per_example}")
     if args.plot:
         write_plot(args.plot, run, data, result, args.seed)
@@ -133,7 +135,7 @@ def check_arguments(args: EvaluateArgs) -> None:
     check_seed(args.seed)
 
 
-def write_examples(path: Path, run: "Run", data: "Data", result: "Score") -> None:
+def write_examples(path: Path, run: "Run", split: "Split | None", result: "Score") -> None:
     """Each example's bits, their error where it has one, and the text or the name of the example's file."""
     import csv
     import io
@@ -144,7 +146,6 @@ def write_examples(path: Path, run: "Run", data: "Data", result: "Score") -> Non
     errors = result.per_example_error or [None] * result.num_examples
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    split = None if result.split == "exact" else data.split(result.split)
     shows_text, shows_file = split is not None and run.vocabulary is not None, split is not None and bool(split.names)
     last = ["text"] if shows_text else ["file"] if shows_file else []
     writer.writerow(["example", "bits_per_dim", "standard_error", *last])

@@ -203,7 +203,8 @@ def check_words(argv: list[str], options: list[Option], command: Command) -> Non
         name = word.replace("_", "-")
         if name not in by_name:
             listed = f"`{command.prog} --help-all` lists all of them"
-            raise unknown("option", word, [n for n in by_name if n.count(".") < 2 or "." in word], listed_by=listed)
+            near = [n for n in by_name if n.count(".") < 2 or "." in word]
+            raise unknown("option", word, near, listed_by=listed, cutoff=0.7)
         option = by_name[name]
         if option.is_flag:
             continue

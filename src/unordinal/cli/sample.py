@@ -89,8 +89,8 @@ def main(argv: list[str]) -> int:
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))
-    settings = settings_of(args, run)
     shape = shape_of(args, run.spec)
+    settings = settings_of(args, run)
     tests = maps_to_show(args, run)
     drawn = draw(
         run.model,
@@ -157,7 +157,7 @@ def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
         ("--top-p", args.top_p != 1.0, bool(can.samplers), "diffusions"),
         ("--greedy-tail", args.greedy_tail != 0.0, bool(can.samplers), "diffusions"),
         ("--temperature", args.temperature != 1.0, can.temperature, "models with a temperature"),
-        ("--prompt", args.prompt is not None, can.prompt, "autoregressive models"),
+        ("--prompt", args.prompt is not None, can.prompt, "autoregressive models of classes (arm, arm-xl)"),
     ):
         if is_given and not is_able:
             raise ValueError(f"{flag} is for {who}; {of}, which has none")

@@ -2,12 +2,13 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import tyro
 
-from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes
+from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, text_of
 from unordinal.cli.flags import Command, parse
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
 from unordinal.console import TrainingReporter, print_json, progress, say
@@ -68,7 +69,7 @@ class TrainArgs(Generic[M]):
     out: Path | None = None
     """Folder of the run; default a new one under runs/."""
     resume: bool = False
-    """Go on with the run in --out (or the newest run of this very command)."""
+    """Continue the run in --out, or the newest run with the same settings but for its budget."""
     json: bool = False
     """End with one JSON object on stdout."""
 
@@ -90,6 +91,9 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
     name, given = first, dict(itertools.pairwise(words))
     size = given.get("--size", "tiny")
     if name in RECIPES and "--data" not in given and not wants_help:
+        wrong = next((w for w in words if w.startswith("--") and get_close_matches(w, ["--data"], cutoff=0.75)), None)
+        if wrong is not None:
+            raise ValueError(f"unknown option {wrong!r}; did you mean --data?")
         raise ValueError(f"which data? unordinal train {name} --data WHAT (`unordinal data` lists what there is)")
     if name not in RECIPES:
         base = configured(name, size)
@@ -143,14 +147,6 @@ def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
         flips=args.flips,
     )
     return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
-
-
-def text_of(path: Path) -> str:
-    """The text of a small file."""
-    try:
-        return path.expanduser().read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
 
 
 def budget_text(config: TrainConfig) -> str:
@@ -228,12 +224,15 @@ def train_and_tell(
     finally:
         reporter.close()
     if result.was_finished:
-        say(f"{path} is finished ({result.step} steps); nothing to do.")
+        spent = "" if result.seconds < 60 else f" and {result.seconds / 60:.0f} minutes"
+        say(f"{path} is finished; a budget counts from its start, of which {result.step} steps{spent} are spent.")
     elif result.interrupted_by:
         say(f"{result.interrupted_by.name}: saved at step {result.step}; {advice}.")
     else:
         say(f"Done: {result.step} steps, {result.seconds:.0f} s, {result.symbols_per_second:,.0f} symbols/s.")
-        say(f"Best validation {result.best_bits:.4f} {unit}; score it with: unordinal evaluate {path}")
+        found = f"validation {result.best_bits:.4f} {unit}, the mean of all its draws"
+        say(f"Published the weights of step {result.best_step}: {found}.")
+        say(f"Score them with: unordinal evaluate {path}")
     if as_json:
         best = result.best_bits if result.best_step else None
         values = {"run": str(path), "steps": result.step, "seconds": round(result.seconds, 3), **facts}

@@ -21,11 +21,17 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
 
     from unordinal.data.storage import replacing
 
+    if path.suffix.lower() in (".png", ".gif", ".jpg"):
+        raise ValueError(
+            f"--out writes classes or text (.npy, .json, .fasta, .txt), got {path.name}; --grid draws maps"
+        )
     with replacing(path) as file:
         if path.suffix.lower() == ".npy":
             np.save(file, x.numpy().astype(smallest_type_of(int(x.max()))))
         elif path.suffix.lower() == ".json":
             file.write(json.dumps(x.tolist()).encode())
+        elif path.suffix.lower() in (".fasta", ".fa"):
+            file.write("".join(f">sample_{i}\n{text}\n" for i, text in enumerate(shown, start=1)).encode())
         else:
             between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
             file.write((between.join(shown) + "\n").encode())

@@ -46,7 +46,10 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
         array = known.encode("".join(sequence for _, sequence in records)).numpy()
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
     given = {"letters": letters, "notes": tuple(notes)}
-    return load_arrays({"": array}, config, progress, source=None, where=str(file.path), **given)  # type: ignore[arg-type]
+    data = load_arrays({"": array}, config, progress, source=None, where=str(file.path), **given)  # type: ignore[arg-type]
+    if array.ndim > 1:
+        data.name_examples([name for name, _ in records])
+    return data
 
 
 def read_records(file: TextFile, progress: Progress) -> list[tuple[str, str]]:

@@ -15,7 +15,8 @@ def guess_format(path: Path) -> str:
     ending = path.suffix.lower()
     inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
     if inner in TABLES or ending in TABLES:
-        raise ValueError(f"{path} is a table, which cannot be read; save its columns as an .npy of integers")
+        advice = f"save its columns as an .npy of integers, or read it as text: text:{path}"
+        raise ValueError(f"{path} is a table, which cannot be read; {advice}")
     if path.is_dir():
         return "maps"
     if ending in (".npy", ".npz"):

@@ -67,8 +67,7 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
         config = replace(config, num_classes=len(named.categories))
     data = load_arrays(arrays, config, progress, source=None, where=str(folder))
     names = [str(file.relative_to(folder)) for found in files.values() for file in found]
-    for split in (data.train, data.val, data.test):
-        split.names, names = names[: len(split)], names[len(split) :]
+    data.name_examples(names)
     categories = named.categories if named else ()
     values = levels.values if levels else range(data.spec.num_classes)
     shown = [] if colours else png_palette(next(iter(files.values()))[0])[: max(values) + 1]

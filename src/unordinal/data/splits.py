@@ -31,6 +31,7 @@ class Split(Dataset[Tensor]):
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
         self.symbols, self.length, self.flips = symbols, length, flips
+        self.label = ""  # what it is called in results, where it is all of a file
         self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
     def __len__(self) -> int:
@@ -116,6 +117,11 @@ class Data:
         if name not in splits:
             raise unknown("split", name, splits)
         return splits[name]
+
+    def name_examples(self, names: list[str]) -> None:
+        """Say what the examples are called, those of train first, then those of val and test."""
+        for split in (self.train, self.val, self.test):
+            split.names, names = names[: len(split)], names[len(split) :]
 
     def require(self, *names: str) -> None:
         """Raise a ValueError if one of the named splits has no examples."""

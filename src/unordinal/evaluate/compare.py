@@ -6,6 +6,7 @@ from typing import Any
 from unordinal.data.splits import Split
 from unordinal.evaluate.likelihood import kind_of, score_values
 from unordinal.model import CategoricalModel
+from unordinal.names import counted
 from unordinal.numerics import standard_error
 from unordinal.progress import Progress, silent
 
@@ -27,12 +28,24 @@ class Comparison:
         """Return the fields as a dict."""
         return dict(vars(self))
 
+    def __str__(self) -> str:
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
+        both = f"first {self.first:.4f} ({self.kinds[0]}), second {self.second:.4f} ({self.kinds[1]}) {self.unit}"
+        over = f"{counted(self.num_examples, 'example')} of {self.split}"
+        return f"{both}; second - first {self.difference:+.4f}{error} over {over}; {self.verdict}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
     @property
     def verdict(self) -> str:
         """Which model is better, if the difference is more than two standard errors."""
         if self.standard_error is None or abs(self.difference) <= 2 * self.standard_error:
             return "they cannot be told apart"
-        return "the second is better" if self.difference < 0 else "the first is better"
+        verdict = f"the {'second' if self.difference < 0 else 'first'} is better"
+        if "exact" in self.kinds and self.kinds[0] != self.kinds[1]:
+            verdict += " (of an exact likelihood and a bound, which may be loose)"
+        return verdict
 
 
 def compare_models(

@@ -64,6 +64,9 @@ class Score:
         """The score in nats per example, summed over its positions."""
         return self.bits_per_dim * math.log(2) * self.dimensions
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
         over = f"{counted(self.num_examples, 'example')} of {self.split}"

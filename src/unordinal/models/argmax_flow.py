@@ -51,6 +51,9 @@ class ArgmaxFlow(ImportanceModel):
                 f"the surjection gives {surjection.num_channels} channels for {surjection.num_classes} classes, "
                 f"but the density has {channels}"
             )
+        positions = tuple(density.event_shape[:-1])
+        if positions and positions != tuple(event_shape):
+            raise ValueError(f"the density is over {positions} positions, but an example has {tuple(event_shape)}")
         self.surjection, self.density, self.context = surjection, density, context
 
     @property
