@@ -97,7 +97,7 @@ class OptimConfig:
     weight_decay: float = 0.0
     """Decoupled weight decay (adamw, and muon's other weights)."""
     warmup: int = 0
-    """Steps over which the learning rate rises linearly; multiplies the decays below."""
+    """Steps over which the learning rate rises linearly; it multiplies the decays."""
     decay_per_epoch: float = 1.0
     """Factor on the learning rate per pass over the training data."""
     decay_to_zero: bool = False

@@ -9,7 +9,7 @@ import tyro
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
-from unordinal.cli.writing import write_chain, write_samples
+from unordinal.cli.writing import check_samples_file, write_chain, write_samples
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 
@@ -53,7 +53,7 @@ class SampleArgs:
     width: int | None = None
     """Columns of a map, likewise."""
     out: Path | None = None
-    """Write the samples here instead of printing them: .npy or .json for classes, anything else for text."""
+    """Write the samples here instead of printing them: .npy or .json for classes, .fasta, anything else for text."""
     chain: Path | None = None
     """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
     an animated map, .json, or one line of text per step."""
@@ -140,6 +140,7 @@ def check_arguments(args: SampleArgs) -> None:
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     check_output(args.out)
+    check_samples_file(args.out)
     check_output(args.chain)
     check_png("--grid", args.grid)
     check_png("--reconstruct", args.reconstruct)

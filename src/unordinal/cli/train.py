@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.model import CategoricalModel
 
-SUMMARY = """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume goes on.
+SUMMARY = """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume continues.
 
 Options that are not given have the defaults of the model and its size. {name} at size {size} trains for {budget}."""
 EXAMPLES = (

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 STAGES = 6  # of maps on their way out of the noise
 
 
+def check_samples_file(path: Path | None) -> None:
+    """Refuse a picture, before the samples are drawn that it would not show."""
+    if path is not None and path.suffix.lower() in (".png", ".gif", ".jpg", ".jpeg"):
+        raise ValueError(f"--out writes classes or text (.npy, .json, .txt), got {path.name}; use --grid for pictures")
+
+
 def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
     """Samples as classes or as text, by the file's ending."""
     import numpy as np
 
     from unordinal.data.storage import replacing
 
-    if path.suffix.lower() in (".png", ".gif", ".jpg"):
-        raise ValueError(
-            f"--out writes classes or text (.npy, .json, .fasta, .txt), got {path.name}; --grid draws maps"
-        )
     with replacing(path) as file:
         if path.suffix.lower() == ".npy":
             np.save(file, x.numpy().astype(smallest_type_of(int(x.max()))))
