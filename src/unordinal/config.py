@@ -64,6 +64,9 @@ class TrainConfig:
     """Budget in passes over the training data; used where neither steps nor minutes are given."""
     batch_size: int = 32
     """Sequences per optimiser step."""
+    lengths: tuple[int, ...] = ()
+    """Cut the sequences of a batch into pieces of one of these lengths, drawn for each step: 32 64 128 256, say. A
+    model that is to be used on short texts should see some."""
     accumulate: int | None = None
     """Parts into which a batch is cut; their gradients are added up. Default 1 on a GPU, on a CPU what suits the
     network."""

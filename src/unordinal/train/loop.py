@@ -14,6 +14,7 @@ from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
 from unordinal.train.average import averaged
+from unordinal.train.batches import check_lengths, draw_batch
 from unordinal.train.budget import Budget, parts_of_batch
 from unordinal.train.checkpoint import (
     drop_checkpoint,
@@ -82,6 +83,7 @@ class Loop:
         device: torch.device,
     ):
         check_settings(config, optim)
+        check_lengths(config, model.event_shape)
         data.require("train", "val")
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim = config, optim
@@ -91,9 +93,9 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
         self.hooks = model.hooks
-        before = rng_state()
+        before = rng_state()  # the first step is to draw what it would draw without
         self.hooks.initialise(first.to(device))
-        set_rng_state(before)  # so that the first step draws what it would draw without
+        set_rng_state(before)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
         self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
@@ -142,20 +144,19 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak_lr"] * factor
         self.hooks.progressed(self.fraction)
-        x, starts = self.data.train.crops(config.batch_size, self.generator)
+        x, starts = draw_batch(self.data.train, config, self.generator)
         x = x.to(self.device)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
-        to_bits = 1 / (math.log(2) * math.prod(model.event_shape))  # what is minimised is in bits per dimension
+        to_bits = 1 / (math.log(2) * x[0].numel())  # what is minimised is in bits per dimension
         for part in range(self.num_parts):
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
             losses.append(loss.detach())
-        clip = math.inf if self.optim.clip is None else self.optim.clip
         dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
-        norm = torch.nn.utils.clip_grad_norm_(dense, clip, foreach=True)
+        norm = torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True)
         *values, norm_value = torch.cat([*losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = float(loss.mean())
