@@ -279,7 +279,7 @@ def test_two_runs_are_compared_on_the_same_examples(tmp_path: Path) -> None:
 
 # What cannot be shown in a line or two: interfaces, settings, and what needs a trained run.
 WITHOUT_EXAMPLE = {"CategoricalModel", "Comparison", "ExactModel", "ModelSettings", "OptimConfig", "TrainConfig"}
-WITHOUT_EXAMPLE |= {"TrainingHooks", "compare", "fit", "load"}
+WITHOUT_EXAMPLE |= {"Sampler", "TrainingHooks", "compare", "fit", "load"}
 
 
 def test_public_names_are_documented() -> None:

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from unordinal.api import Run, compare, fit, load, score
     from unordinal.config import DataConfig, ModelSettings, OptimConfig, RunConfig, TrainConfig
     from unordinal.data import Data, DataSpec, Vocabulary, load_data
+    from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
+    from unordinal.diffusion.continuous import ContinuousUniformNoise
     from unordinal.diffusion.process import NoiseProcess
+    from unordinal.diffusion.samplers import (
+        SAMPLERS,
+        Ancestral,
+        Corrected,
+        FirstHitting,
+        HighestConfidence,
+        LowestEntropy,
+        Sampler,
+    )
     from unordinal.diffusion.schedules import cosine_schedule
     from unordinal.diffusion.uniform import UniformNoise
     from unordinal.evaluate.compare import Comparison
@@ -46,9 +57,9 @@ if TYPE_CHECKING:
     from unordinal.models.latent_flow import LatentFlow
     from unordinal.nets.classes import ClassTransformer
     from unordinal.nets.densenet import DenseNet
-    from unordinal.nets.ngrams import NgramEmbedding
+    from unordinal.nets.ngrams import NeighbourEmbedding, NgramEmbedding
     from unordinal.nets.recurrent import BiLSTM, CausalLSTM
-    from unordinal.nets.sequence import CausalTransformer, SequenceTransformer
+    from unordinal.nets.sequence import CausalTransformer, DenoisingTransformer, SequenceTransformer
     from unordinal.nets.transformer import TimeTransformer
     from unordinal.nets.unet import UNet
     from unordinal.recipes import RECIPES, Plan, Recipe, configured
@@ -62,7 +73,18 @@ _PUBLIC = {
     "unordinal.api": ("Run", "compare", "fit", "load", "score"),
     "unordinal.config": ("DataConfig", "ModelSettings", "OptimConfig", "RunConfig", "TrainConfig"),
     "unordinal.data": ("Data", "DataSpec", "Vocabulary", "load_data"),
+    "unordinal.diffusion.absorbing": ("AbsorbingNoise", "MaskCountNoise"),
+    "unordinal.diffusion.continuous": ("ContinuousUniformNoise",),
     "unordinal.diffusion.process": ("NoiseProcess",),
+    "unordinal.diffusion.samplers": (
+        "SAMPLERS",
+        "Ancestral",
+        "Corrected",
+        "FirstHitting",
+        "HighestConfidence",
+        "LowestEntropy",
+        "Sampler",
+    ),
     "unordinal.diffusion.schedules": ("cosine_schedule",),
     "unordinal.diffusion.uniform": ("UniformNoise",),
     "unordinal.evaluate.compare": ("Comparison",),
@@ -99,9 +121,9 @@ _PUBLIC = {
     "unordinal.models.latent_flow": ("LatentFlow",),
     "unordinal.nets.classes": ("ClassTransformer",),
     "unordinal.nets.densenet": ("DenseNet",),
-    "unordinal.nets.ngrams": ("NgramEmbedding",),
+    "unordinal.nets.ngrams": ("NeighbourEmbedding", "NgramEmbedding"),
     "unordinal.nets.recurrent": ("BiLSTM", "CausalLSTM"),
-    "unordinal.nets.sequence": ("CausalTransformer", "SequenceTransformer"),
+    "unordinal.nets.sequence": ("CausalTransformer", "DenoisingTransformer", "SequenceTransformer"),
     "unordinal.nets.transformer": ("TimeTransformer",),
     "unordinal.nets.unet": ("UNet",),
     "unordinal.recipes": ("RECIPES", "Plan", "Recipe", "configured"),
@@ -114,9 +136,12 @@ _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in name
 
 __all__ = [
     "RECIPES",
+    "SAMPLERS",
     "Abilities",
+    "AbsorbingNoise",
     "ActNorm",
     "Affine",
+    "Ancestral",
     "ArgmaxFlow",
     "AutoregressiveModel",
     "BiLSTM",
@@ -132,10 +157,13 @@ __all__ = [
     "Comparison",
     "ConditionalLogistic",
     "ConditionalNormal",
+    "ContinuousUniformNoise",
+    "Corrected",
     "Coupling",
     "Data",
     "DataConfig",
     "DataSpec",
+    "DenoisingTransformer",
     "DenseNet",
     "Density",
     "DiagonalNormal",
@@ -144,13 +172,18 @@ __all__ = [
     "Elementwise",
     "ElementwiseTransform",
     "ExactModel",
+    "FirstHitting",
     "Flow",
     "GumbelArgmax",
+    "HighestConfidence",
     "Inverse",
     "InvertibleLinear",
     "LatentFlow",
     "LogisticMixture",
+    "LowestEntropy",
+    "MaskCountNoise",
     "ModelSettings",
+    "NeighbourEmbedding",
     "NgramEmbedding",
     "NoiseProcess",
     "NonlinearSquared",
@@ -164,6 +197,7 @@ __all__ = [
     "Reversal",
     "Run",
     "RunConfig",
+    "Sampler",
     "Score",
     "SequenceTransformer",
     "SoftplusArgmax",

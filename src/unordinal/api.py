@@ -18,6 +18,7 @@ from unordinal.data.splits import Data
 from unordinal.evaluate.compare import Comparison, compare_models
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.model import CategoricalModel
+from unordinal.pretrained import is_pretrained, pretrained_folder
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, shape_wanted
 from unordinal.rundata import WHOLE, check_alike, data_of, given_shape, loaded_data
@@ -128,14 +129,14 @@ def load(
     """Load a run: its model with the published weights, in evaluation mode.
 
     Args:
-        path: the folder of the run.
+        path: the folder of the run, or the name of a model that comes with the package, such as "pretrained:text8-arm".
         device: where the model is to compute.
         model: the model to load the weights into, where it is one of your own making.
 
     Returns:
         The run, which samples and scores.
     """
-    folder = RunFolder(Path(path))
+    folder = RunFolder(pretrained_folder(path) if is_pretrained(path) else Path(path))
     config, spec = folder.read()
     if model is None:
         model = config.model.build(spec)

@@ -24,6 +24,7 @@ class Abilities:
     prompt: bool = False  # `sample(prompt=...)` begins every sample with given classes
     temperature: bool = False  # `sample(temperature=...)`
     known: bool = False  # `sample(known=...)` keeps given positions
+    conditionals: bool = False  # `conditionals` gives the probabilities of each position given others
     samplers: tuple[str, ...] = ()  # the names that `sample(sampler=...)` takes
     invalid_codes: bool = False  # samples may hold numbers >= num_classes, codes that mean no class
     in_order: bool = False  # `log_prob_in_order` scores the chunks of a text with a memory of those before
@@ -143,6 +144,21 @@ class CategoricalModel(nn.Module, ABC):
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
         """What the model makes of examples that it has seen only in part: (B, *D) -> (B, *D)."""
         raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
+
+    def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:  # noqa: ARG002
+        """Return the probabilities of the classes of each position given others.
+
+        Autoregressive models give them given the positions before, absorbing diffusions given all other positions, and
+        uniform diffusions given x as it is, at an amount of noise.
+
+        Args:
+            x: classes, of shape (B, *D).
+            noise: the probability with which x has been redrawn at each position; uniform diffusions only.
+
+        Returns:
+            Probabilities, of shape (B, *D, K).
+        """
+        raise ValueError(f"{type(self).__name__} has no probabilities of single positions for {tuple(x.shape)}")
 
     def checked_known(self, known: Tensor, num_samples: int, shape: torch.Size) -> Tensor:
         """Given positions as (N, *D), once they can be: classes, or -1 where a position is free."""

@@ -32,6 +32,7 @@ class Watcher:
         advance: called with the number of samples drawn since the last call, which may be a fraction of a sample.
         state: called with the time t and the classes x_t, shape (N, *D), after each step of a diffusion model's chain.
         network_calls: how often the network has run, counted for every sample; 0 if the model does not count its calls.
+        effective_particles: the smallest effective number of particles, if samples were drawn by resampling them.
 
     >>> from unordinal import DataSpec, configured
     >>> model = configured("multinomial").model.build(DataSpec("toy", num_classes=3, event_shape=(4,)))
@@ -45,6 +46,7 @@ class Watcher:
     advance: Advance = field(default=lambda _amount: None)
     state: Callable[[float, Any], None] = field(default=lambda _time, _x: None)
     network_calls: int = 0
+    effective_particles: float | None = None
 
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import (
     SAMPLERS,
@@ -17,11 +18,9 @@ from unordinal.diffusion.samplers import (
     Corrected,
     FirstHitting,
     LowestEntropy,
-    Predictor,
     Sampler,
     corrected,
     last,
-    sharpened,
 )
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
@@ -174,20 +173,6 @@ def test_a_network_without_time_is_not_called_while_nothing_changes() -> None:
     assert watcher.network_calls == 10 * 7
 
 
-def test_sharpened_predictions() -> None:
-    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
-    assert sharpened(logits, 1.0, 1.0) is logits
-    assert torch.softmax(sharpened(logits, 0.0, 1.0), -1).tolist() == [[1, 0, 0, 0]]
-    squares = logits.exp().square()
-    torch.testing.assert_close(torch.softmax(sharpened(logits, 0.5, 1.0), -1), squares / squares.sum())
-    kept = torch.softmax(sharpened(logits, 1.0, 0.79), -1)
-    torch.testing.assert_close(kept, torch.tensor([[0.625, 0.375, 0, 0]]))
-    greedy = Predictor(lambda z, t: logits.expand(len(z), 1, 4), greedy_tail=0.5)
-    z, t = torch.zeros(1, 1, dtype=torch.long), torch.ones(1)
-    assert torch.softmax(greedy(z, t, 0.9), -1).max().item() == pytest.approx(0.5)
-    assert torch.softmax(greedy(z, t, 0.5), -1).max().item() == 1
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -195,9 +180,6 @@ def test_sharpened_predictions() -> None:
         (lambda: drawn(FirstHitting(0), 2), "between 1 and 3"),
         (lambda: last(FirstHitting().chain(predictor(), NOISE, torch.zeros(1, L, dtype=torch.long))), "has no mask"),
         (lambda: Corrected.of_calls(1), "at least 2, got 1"),
-        (lambda: Predictor(predict, top_p=0), "`top_p` must be above 0"),
-        (lambda: Predictor(predict, temperature=-1), "temperature"),
-        (lambda: Predictor(predict, greedy_tail=2), "`greedy_tail`"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Callable[[], object], message: str) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 import torch
 from contracts import all_events, chi_square_p_value, frequencies
-from torch import nn
+from torch import Tensor, nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+from unordinal.progress import Watcher, watching
 from unordinal.recipes.arm import ArmSettings
 from unordinal.recipes.settings import Transformer
 
@@ -188,3 +189,69 @@ def test_dropout_is_for_training_only() -> None:
     torch.testing.assert_close(model.log_prob(x), model.log_prob(x))
     assert not torch.allclose(model(x), model(x))
     assert model.training
+
+
+def table_model() -> tuple[AutoregressiveModel, Tensor, Tensor]:
+    """A model of three positions, all events, and their probabilities."""
+    torch.manual_seed(5)
+    model = AutoregressiveModel(ClassTransformer(3, width=8, num_blocks=1, num_heads=1), event_shape=(3,)).double()
+    for p in model.parameters():
+        torch.nn.init.normal_(p)
+    model.net.out.weight.data *= 2  # positions that depend on each other
+    states = all_events(3, (3,))
+    return model, states, model.log_prob(states).detach().exp()
+
+
+def counts_of(x: Tensor) -> Tensor:
+    return torch.bincount((x * torch.tensor([9, 3, 1])).sum(1), minlength=27).double()
+
+
+def test_a_known_beginning_is_exact() -> None:
+    model, states, p = table_model()
+    x = model.sample(20_000, known=torch.tensor([2, -1, -1]), generator=torch.Generator().manual_seed(0))
+    rows = states[:, 0] == 2
+    assert counts_of(x)[~rows].sum() == 0
+    assert chi_square_p_value(counts_of(x)[rows], p[rows] / p[rows].sum()) > 1e-4
+
+
+def test_known_positions_elsewhere_by_particles() -> None:
+    """Consistent: the distance from the conditional falls with the number of particles, and one particle ignores it."""
+    model, states, p = table_model()
+    rows = states[:, 2] == 1
+    conditional = torch.where(rows, p, 0.0) / p[rows].sum()
+    distances: list[float] = []
+    for particles in (1, 64):
+        with watching(Watcher()) as watcher:
+            x = model.sample(
+                5_000, known=torch.tensor([-1, -1, 1]), particles=particles, generator=torch.Generator().manual_seed(0)
+            )
+        assert bool((x[:, 2] == 1).all())
+        distances.append(float((counts_of(x) / 5_000 - conditional).abs().sum() / 2))
+        assert watcher.effective_particles is not None
+        assert 1 <= watcher.effective_particles <= particles
+    assert distances[0] > 0.2
+    assert distances[1] < 0.04
+
+
+def test_conditionals_are_those_of_the_chain_rule() -> None:
+    model, states, p = table_model()
+    each = model.conditionals(states).gather(-1, states.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(each.prod(-1), p)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"known": torch.tensor([0, 1])}, r"`known` must hold integers of shape \(3,\) or \(2, 3\)"),
+        ({"known": torch.tensor([0, 3, -1])}, "`known` has class 3"),
+        ({"known": torch.tensor([0, 1, 2])}, "leaves nothing free"),
+        ({"known": torch.tensor([-1, 1, 2]), "particles": 0}, "`particles` must be at least 1"),
+        ({"known": torch.tensor([-1, 1, 2]), "prompt": torch.tensor([0])}, "not both"),
+    ],
+)
+def test_what_cannot_be_known_is_refused(settings: dict[str, Any], message: str) -> None:
+    model, _, _ = table_model()
+    with pytest.raises(ValueError, match=message):
+        model.sample(2, **settings)
+    with pytest.raises(ValueError, match="without `noise`"):
+        model.conditionals(all_events(3, (3,)), noise=0.1)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from unordinal.config import ModelSettings
 from unordinal.data.spec import DataSpec
+from unordinal.diffusion.absorbing import MaskCountNoise
+from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.models.diffusion import Diffusion
@@ -283,3 +285,58 @@ def test_maps_have_any_size_and_a_seed_reproduces_them() -> None:
 def test_what_does_not_fit_is_refused(config: ModelSettings, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config.build(DataSpec("tiny", 3, shape))
+
+
+class NoTime(TableNet):
+    """A table of logits that does not depend on the time."""
+
+    reads_time = False
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        return super().forward(z, torch.ones_like(time))
+
+
+def masked_model() -> Diffusion:
+    return Diffusion(NoTime(3, 3, 0, num_input_classes=4), noise=MaskCountNoise(3), event_shape=(3,))
+
+
+@torch.no_grad()
+def test_orders_of_an_absorbing_model() -> None:
+    """Probabilities in an order sum to one; their mean over orders is that of the samples, and the IWBO's limit."""
+    model, states = masked_model(), all_events(3, (3,))
+    per_order = []
+    for order in itertools.permutations(range(3)):
+        log_p = model.log_prob_of_order(states, torch.tensor(order))
+        assert float(log_p.exp().sum()) == pytest.approx(1)
+        per_order.append(log_p)
+    p = torch.stack(per_order).exp().mean(0)
+    assert chi_square_p_value(frequencies(model, 20_000, seed=0), p) > 1e-4
+    torch.manual_seed(0)
+    draws = torch.stack([model.log_weight(states) for _ in range(600)]).exp()
+    assert bool(((draws.mean(0) - p).abs() < 4.5 * draws.std(0) / 600**0.5 + 1e-9).all())
+    for call, message in (
+        (lambda: model.log_prob_of_order(states, torch.tensor([0, 0, 1])), "each of the 3 positions once"),
+        (lambda: tiny_model().log_prob_of_order(states, torch.arange(3)), "only absorbing noise"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@torch.no_grad()
+def test_probabilities_of_single_positions() -> None:
+    model, states = masked_model(), all_events(3, (3,))
+    found = model.conditionals(states)
+    hidden = states.clone()
+    hidden[:, 1] = 3
+    torch.testing.assert_close(found[:, 1], torch.softmax(model.net(hidden, torch.ones(27)), -1)[:, 1])
+    noise = ContinuousUniformNoise(3)
+    uniform = Diffusion(TableNet(3, 3, 0), noise=noise, event_shape=(3,))
+    t = torch.full((27,), 0.3, dtype=torch.float64)
+    r = torch.softmax(uniform.logits(states, t), -1)
+    likelihood = noise.marginal(torch.arange(3).unsqueeze(1), t[:3])[:, 0]  # q(z | x), (x, z)
+    bayes = r * likelihood[:, states].permute(1, 2, 0)
+    torch.testing.assert_close(uniform.conditionals(states, noise=0.3), bayes / bayes.sum(-1, keepdim=True))
+    with pytest.raises(ValueError, match="must be between 0 and 1; got None"):
+        uniform.conditionals(states)
+    with pytest.raises(ValueError, match="leave out `noise`"):
+        model.conditionals(states, noise=0.5)

@@ -6,12 +6,13 @@ there given the positions that are shown.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.schedules import NoiseCurve, check_curve, linear_noise, slope_of
+from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
 from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
 
 
@@ -116,12 +117,20 @@ class AbsorbingNoise(NoiseProcess):
         """The times (B,) at which so much is masked in the mean, for a network that reads the time."""
         if self.num_steps is not None:
             return (noise.double() * self.num_steps).round().clamp(min=1).long()
-        low, high = torch.zeros_like(noise, dtype=torch.float64), torch.ones_like(noise, dtype=torch.float64)
-        for _ in range(50):  # bisection: the curve rises
-            middle = (low + high) / 2
-            is_below = self.curve(middle) < noise
-            low, high = torch.where(is_below, middle, low), torch.where(is_below, high, middle)
-        return high
+        return inverse_of(self.curve, noise.double())
+
+    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:
+        """Return the logits of each position given all others, which are shown: (B, *D, K)."""
+        if noise is not None:
+            raise ValueError(f"absorbing noise shows all other positions; leave out `noise` {noise:g}")
+        flat, size = x.flatten(1), x[0].numel()
+        t = self.time_of(torch.tensor([1 / size])).expand(len(x))
+        found = []
+        for position in range(size):
+            hidden = flat.clone()
+            hidden[:, position] = self.mask
+            found.append(predict(hidden.view_as(x), t).flatten(1, -2)[:, position])
+        return torch.stack(found, dim=1).view(*x.shape, self.num_classes)
 
     def impose(
         self,
@@ -176,6 +185,13 @@ class MaskCountNoise(AbsorbingNoise):
     At time t exactly ceil(t L) of the L positions are masked, so that uniform times give uniform numbers m = 1..L, and
     the loss weighs the cross-entropy of the masked positions by L / m. It has the same expectation as that of
     `AbsorbingNoise` and less variance: neither the number of masks nor the weight is drawn twice.
+
+    Args:
+        num_classes: the number of classes K.
+
+    >>> noise = MaskCountNoise(27)
+    >>> (noise.corrupt(torch.zeros(1, 8, dtype=torch.long), torch.tensor([0.5])) == 27).sum().item()
+    4
     """
 
     def __init__(self, num_classes: int):

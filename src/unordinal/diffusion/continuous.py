@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from unordinal.diffusion.schedules import NoiseCurve, check_curve, linear_noise, slope_of
+from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
 from unordinal.diffusion.uniform import UniformNoise, excess
 from unordinal.numerics import expand_like, sum_except_batch
 
@@ -40,6 +40,9 @@ class ContinuousUniformNoise(UniformNoise):
     def network_time(self, t: Tensor) -> Tensor:
         """The network reads the noise, whatever the schedule."""
         return self.curve(t.cpu().double()).to(torch.float32)
+
+    def time_of(self, noise: float) -> Tensor:
+        return inverse_of(self.curve, torch.tensor(noise, dtype=torch.float64))
 
     def prior_kl(self) -> float:
         return 0.0

@@ -1,6 +1,7 @@
 """The interface of a noise process, which defines how a diffusion adds noise to classes and removes it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -185,6 +186,10 @@ class NoiseProcess(ABC):
         """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
         x = draw_categorical(logits, generator)
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)
+
+    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:  # noqa: ARG002
+        """Return the logits of each position, from `predict`, the logits of x_0 given x_t at times t: (B, *D, K)."""
+        raise ValueError(f"{type(self).__name__} has no probabilities of single positions for {tuple(x.shape)}")
 
     def complement(self, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
         """Return x corrupted exactly where z is not, if the bound allows to average over the two: (B, *D)."""

@@ -11,76 +11,10 @@ import torch
 from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.numerics import draw_categorical, uniform
 from unordinal.progress import current_watcher
-
-Predict = Callable[[Tensor, Tensor], Tensor]
-"""A function that predicts the logits of x_0, of shape (N, *D, K), from x_t (N, *D) and times t (N,)."""
-
-
-class Predictor:
-    """The predictions of a network while samples are drawn: counted, remembered, and sharpened where asked for.
-
-    A network that does not read the time is not run again for samples that have not changed. The calls are counted for
-    every sample, and reported to the current watcher.
-
-    Args:
-        predict: the network's logits.
-        reads_time: whether they depend on the time.
-        temperature: divides the logits; 0 takes the likeliest class.
-        top_p: keep the likeliest classes that together have at least this probability, and drop the others.
-        greedy_tail: take the likeliest class from this time on, which is a fraction of the whole chain.
-    """
-
-    def __init__(
-        self,
-        predict: Predict,
-        *,
-        reads_time: bool = True,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        greedy_tail: float = 0.0,
-    ):
-        if not 0 <= temperature < math.inf:
-            raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
-        if not 0 < top_p <= 1:
-            raise ValueError(f"`top_p` must be above 0 and at most 1, got {top_p:g}")
-        if not 0 <= greedy_tail <= 1:
-            raise ValueError(f"`greedy_tail` must be between 0 and 1, got {greedy_tail:g}")
-        self.predict, self.reads_time = predict, reads_time
-        self.temperature, self.top_p, self.greedy_tail = temperature, top_p, greedy_tail
-        self.seen: Tensor | None = None  # what the network last read, and what it said of it
-        self.logits = torch.empty(0)
-
-    def __call__(self, z: Tensor, t: Tensor, fraction: float = 1.0) -> Tensor:
-        """Return logits for x_t = z at times t (N,), which lie at a fraction of the whole chain."""
-        if self.seen is None or self.reads_time:
-            changed = torch.ones(len(z), dtype=torch.bool, device=z.device)
-            self.logits = self.predict(z, t)
-        else:
-            changed = (z != self.seen).flatten(1).any(dim=1)
-            if bool(changed.any()):
-                self.logits = self.logits.clone()
-                self.logits[changed] = self.predict(z[changed], t[changed.cpu()])
-        self.seen = z.clone()
-        current_watcher().network_calls += int(changed.sum())
-        temperature = 0.0 if fraction <= self.greedy_tail else self.temperature
-        return sharpened(self.logits, temperature, self.top_p)
-
-
-def sharpened(logits: Tensor, temperature: float, top_p: float) -> Tensor:
-    """Return the logits of a distribution that is sharper than softmax(logits): (..., K) -> (..., K)."""
-    if temperature < torch.finfo(logits.dtype).tiny:
-        best = logits.argmax(dim=-1, keepdim=True)
-        return torch.full_like(logits, -math.inf).scatter(-1, best, 0.0)
-    logits = logits / temperature if temperature != 1 else logits
-    if top_p < 1:
-        p, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-        is_dropped = p.cumsum(dim=-1) - p >= top_p  # those before it suffice
-        dropped = torch.zeros_like(is_dropped).scatter(-1, order, is_dropped)
-        logits = logits.masked_fill(dropped, -math.inf)
-    return logits
 
 
 class Sampler(Protocol):
@@ -113,6 +47,12 @@ class Ancestral:
         start: the fraction of the whole chain at which to start.
         spacing: the exponent of the times: 1 for even spacing, above 1 for times that lie closer near the data.
         corrections: Gibbs steps after every reverse step; see `Corrected`.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=Ancestral(4)).shape
+    torch.Size([2, 6])
     """
 
     steps: int | None = None
@@ -173,6 +113,12 @@ class Corrected(Ancestral):
 
     A Gibbs step redraws some positions given all others, at the same noise. With an exact network and one position at a
     time it leaves the distribution at that noise as it is.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=Corrected(4)).shape
+    torch.Size([2, 6])
     """
 
     corrections: int = 1
@@ -237,7 +183,14 @@ class Unmasking(ABC):
 
 @dataclass(frozen=True)
 class FirstHitting(Unmasking):
-    """Show positions in random order. One per call draws from the model exactly, with as many calls as positions."""
+    """Show positions in random order. One per call draws from the model exactly, with as many calls as positions.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=FirstHitting()).shape
+    torch.Size([2, 6])
+    """
 
     def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
         return uniform(logits.shape[:-1], logits.device, generator)
@@ -245,7 +198,14 @@ class FirstHitting(Unmasking):
 
 @dataclass(frozen=True)
 class LowestEntropy(Unmasking):
-    """Show the positions of which the network is surest, by the entropy of its prediction. An approximation."""
+    """Show the positions of which the network is surest, by the entropy of its prediction. An approximation.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=LowestEntropy(3)).shape
+    torch.Size([2, 6])
+    """
 
     def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
         log_p = torch.log_softmax(logits, dim=-1)
@@ -254,7 +214,14 @@ class LowestEntropy(Unmasking):
 
 @dataclass(frozen=True)
 class HighestConfidence(Unmasking):
-    """Show the positions whose likeliest class is the most probable. An approximation."""
+    """Show the positions whose likeliest class is the most probable. An approximation.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=HighestConfidence(3)).shape
+    torch.Size([2, 6])
+    """
 
     def urgency(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:  # noqa: ARG002
         return torch.log_softmax(logits, dim=-1).amax(dim=-1)

@@ -74,6 +74,20 @@ def slope_of(curve: NoiseCurve, t: Tensor) -> Tensor:
     return slope
 
 
+def inverse_of(curve: NoiseCurve, noise: Tensor) -> Tensor:
+    """The times at which a curve has reached some noise, by bisection: (...) -> (...) float64.
+
+    >>> inverse_of(linear_noise, torch.tensor([0.25])).tolist()
+    [0.25]
+    """
+    low, high = torch.zeros_like(noise, dtype=torch.float64), torch.ones_like(noise, dtype=torch.float64)
+    for _ in range(53):
+        middle = (low + high) / 2
+        is_below = curve(middle) < noise
+        low, high = torch.where(is_below, middle, low), torch.where(is_below, high, middle)
+    return high
+
+
 def check_curve(curve: NoiseCurve) -> None:
     """Refuse a function that is no noise curve."""
     t = torch.linspace(0, 1, 101, dtype=torch.float64, device="cpu")

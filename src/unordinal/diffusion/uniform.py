@@ -7,6 +7,7 @@ reduction over K.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +112,21 @@ class UniformNoise(NoiseProcess):
         shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(output)
         shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
         return output.scatter_add(-1, z.unsqueeze(-1), -shift)
+
+    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:
+        """Return the logits of x_0 given x_t = x at all positions, at the time with this noise: (B, *D, K)."""
+        if noise is None or not 0 < noise < 1:
+            raise ValueError(f"`noise`, the probability that a class was redrawn, must be between 0 and 1; got {noise}")
+        t = self.time_of(noise).expand(len(x))
+        log_alpha = self.log_alpha_at(t)
+        logits = predict(x, t)
+        shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(logits)
+        shift = shift.reshape(-1, *([1] * x.dim())).expand(*x.shape, 1)
+        return logits.scatter_add(-1, x.unsqueeze(-1), shift)
+
+    def time_of(self, noise: float) -> Tensor:
+        """Return the time (a scalar) whose noise 1 - alpha-bar is nearest to this."""
+        return (-torch.expm1(self.log_alpha) - noise).abs()[1:].argmin() + 1
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """Return the probabilities q(x_t | x_0): (B, *D) -> (B, *D, K)."""

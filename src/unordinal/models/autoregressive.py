@@ -39,7 +39,8 @@ class AutoregressiveModel(ExactModel):
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(prompt=True, temperature=True, in_order=isinstance(self.net, SegmentTransformer))
+        has_memory = isinstance(self.net, SegmentTransformer)
+        return Abilities(prompt=True, temperature=True, known=True, conditionals=True, in_order=has_memory)
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -63,6 +64,15 @@ class AutoregressiveModel(ExactModel):
         return loss
 
     @torch.no_grad()
+    def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:
+        """Return the probabilities of each position given the positions before it: (B, L) -> (B, L, K)."""
+        if noise is not None:
+            raise ValueError(f"an autoregressive model reads x as it is, without `noise` {noise:g}")
+        check_classes(self, x)
+        with evaluating(self):
+            return torch.softmax(self.net(x.long()), dim=-1)
+
+    @torch.no_grad()
     def sample(
         self,
         num_samples: int,
@@ -71,15 +81,34 @@ class AutoregressiveModel(ExactModel):
         event_shape: tuple[int, ...] | None = None,
         temperature: float = 1.0,
         prompt: Tensor | None = None,
+        known: Tensor | None = None,
+        particles: int = 32,
         **settings: Any,
     ) -> Tensor:
-        """Draw one class after another, from a cache: (N, L). `prompt` (P,) comes first in every sample.
+        """Draw one class after another.
 
-        `temperature` divides the logits; 0 takes the likeliest class.
+        Args:
+            num_samples: how many, N.
+            generator: the random number generator; default: torch's global one.
+            event_shape: (L,), the length of a sample; default: the model's own.
+            temperature: divides the logits; 0 takes the likeliest class.
+            prompt: classes (P,) that come first in every sample.
+            known: classes (N, L), or (L,) for all samples, of positions that are given, -1 where they are free. Given
+                positions at the beginning are exact. Others are respected by `particles` candidates for each sample,
+                which are resampled by how likely they make each given class: consistent for many particles, not exact.
+            particles: the number of candidates.
+
+        Returns:
+            Classes, of shape (N, L).
         """
         (length,) = sample_shape(self, num_samples, event_shape, settings)
         if not 0 <= temperature < math.inf:
             raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
+        if known is not None:
+            if prompt is not None:
+                raise ValueError("give `known` or `prompt`, not both")
+            checked = self.checked_known(known, num_samples, torch.Size((length,)))
+            return self.sample_around(checked, temperature, particles, generator)
         given = [] if prompt is None else self.checked_prompt(prompt, length)
         watcher = current_watcher()
         with evaluating(self):
@@ -89,14 +118,46 @@ class AutoregressiveModel(ExactModel):
                 logits, state = self.net.step(last, state)
                 if place < len(given):
                     last = torch.full((num_samples,), given[place], device=device)
-                elif temperature < torch.finfo(logits.dtype).tiny:
-                    last = logits.argmax(dim=-1)
                 else:
-                    last = draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
+                    last = draw_sharpened(logits, temperature, generator)
                 drawn.append(last)
                 watcher.network_calls += num_samples
                 watcher.advance(num_samples / length)
         return torch.stack(drawn, dim=1)
+
+    def sample_around(
+        self, known: Tensor, temperature: float, particles: int, generator: torch.Generator | None
+    ) -> Tensor:
+        """Draw samples with given positions (N, L) by sequential Monte Carlo; their effective number is reported."""
+        num, length = known.shape
+        first = int((known >= 0).long().cumprod(dim=1).sum(dim=1).min())  # given at the beginning, in all samples
+        is_prefix = not bool((known[:, first:] >= 0).any())
+        if particles < 1:
+            raise ValueError(f"`particles` must be at least 1, got {particles}")
+        each = 1 if is_prefix else particles
+        device = self.net.out.weight.device
+        known = known.to(device).repeat_interleave(each, dim=0)  # (N M, L)
+        watcher, effective = current_watcher(), float(each)
+        with evaluating(self):
+            state, last = self.net.init_state(num * each), None
+            drawn = torch.zeros((num * each, 0), dtype=torch.long, device=device)
+            for place in range(length):
+                logits, state = self.net.step(last, state)
+                given = known[:, place]
+                free = draw_sharpened(logits, temperature, generator)
+                last = torch.where(given >= 0, given, free)
+                drawn = torch.cat([drawn, last.unsqueeze(1)], dim=1)
+                if each > 1 and bool((given >= 0).any()):
+                    log_p = torch.log_softmax(logits, dim=-1).gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)
+                    weight = torch.softmax(torch.where(given >= 0, log_p, 0.0).view(num, each), dim=1)
+                    effective = min(effective, float((1 / weight.square().sum(dim=1)).min()))
+                    picked = torch.multinomial(weight, each, replacement=True, generator=generator)
+                    index = (picked + each * torch.arange(num, device=device).unsqueeze(1)).flatten()
+                    drawn, last, state = drawn[index], last[index], self.net.select_state(state, index)
+                watcher.network_calls += num * each
+                watcher.advance(num / length)
+        watcher.effective_particles = None if is_prefix else effective
+        return drawn.view(num, each, length)[:, 0]
 
     def checked_prompt(self, prompt: Tensor, length: int) -> list[int]:
         """The classes a sample of so many is to begin with."""
@@ -138,6 +199,13 @@ class AutoregressiveHooks(TrainingHooks):
 
     def compile(self) -> None:
         self.model.net.compile()
+
+
+def draw_sharpened(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
+    """Draw classes from softmax(logits / temperature), the likeliest ones at 0: (N, K) -> (N,)."""
+    if temperature < torch.finfo(logits.dtype).tiny:
+        return logits.argmax(dim=-1)
+    return draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
 
 
 def log_likelihood(logits: Tensor, x: Tensor) -> Tensor:

@@ -6,8 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Predictor, Sampler, last
+from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import (
     Abilities,
@@ -64,8 +66,17 @@ class Diffusion(CategoricalModel):
     @property
     def abilities(self) -> Abilities:
         steps = self.noise.num_calls(self.event_shape.numel())
-        can = {"chain": True, "reconstructs": True, "times": True, "known": True, "temperature": True}
-        return Abilities(steps=steps, num_times=self.noise.num_steps, samplers=tuple(SAMPLERS), **can)
+        return Abilities(
+            steps=steps,
+            num_times=self.noise.num_steps,
+            samplers=tuple(SAMPLERS),
+            chain=True,
+            reconstructs=True,
+            times=True,
+            known=True,
+            temperature=True,
+            conditionals=True,
+        )
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -122,8 +133,42 @@ class Diffusion(CategoricalModel):
             losses = self.loss_at(x, self.noise.time_at(position))
         return -(self.noise.num_terms * losses + self.noise.prior_term(x))
 
+    def log_prob_of_order(self, x: Tensor, order: Tensor) -> Tensor:
+        """Return the log-probability of x when its positions are shown in a given order: (B, *D) -> (B,) nats.
+
+        It is exact for the model that shows positions in this order, one by one. The mean over all orders of its
+        exponential is the probability under the model that draws the order at random.
+
+        Args:
+            x: classes, of shape (B, *D).
+            order: the positions, numbered row by row, in the order in which they are shown: (L,), or (B, L).
+        """
+        if not isinstance(self.noise, AbsorbingNoise) or self.net_reads_time:
+            raise ValueError("only absorbing noise and a network that does not read the time have orders of positions")
+        check_classes(self, x)
+        flat, size = x.long().flatten(1), x[0].numel()
+        order = order.to(x.device).expand(len(x), size)
+        if not torch.equal(order.sort(dim=1).values, torch.arange(size, device=x.device).expand_as(order)):
+            raise ValueError(f"an order has each of the {size} positions once")
+        z = torch.full_like(flat, self.noise.mask)
+        total = torch.zeros(len(x), device=x.device)
+        for place in order.T:  # (B,)
+            index = place.unsqueeze(1)
+            logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x))).flatten(1, -2)
+            at = logits.gather(1, index.unsqueeze(-1).expand(-1, 1, self.num_classes)).squeeze(1)  # (B, K)
+            target = flat.gather(1, index)
+            total = total + torch.log_softmax(at, dim=-1).gather(1, target).squeeze(1)
+            z = z.scatter(1, index, target)
+        return total
+
     def log_weight(self, x: Tensor) -> Tensor:
-        """log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls."""
+        """log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.
+
+        For absorbing noise in continuous time a path is an order of the positions, drawn at random.
+        """
+        if isinstance(self.noise, AbsorbingNoise) and self.noise.num_steps is None and not self.net_reads_time:
+            size = x[0].numel()
+            return self.log_prob_of_order(x, torch.rand(len(x), size, device=x.device).argsort(dim=1))
         if not self.noise.has_paths or self.noise.num_steps is None:
             return super().log_weight(x)
         check_classes(self, x)
@@ -135,6 +180,16 @@ class Diffusion(CategoricalModel):
             total = total + log_p - log_q
             before = after
         return total + self.noise.log_prior(before)
+
+    @torch.no_grad()
+    def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:
+        """Return the probabilities of each position: (B, *D) -> (B, *D, K).
+
+        With absorbing noise they are given all other positions, from one network call for each position. With uniform
+        noise they are those of the data given x, of which every position was redrawn with probability `noise`.
+        """
+        check_classes(self, x)
+        return torch.softmax(self.noise.conditionals(self.evaluated_logits, x.long(), noise), dim=-1)
 
     @torch.no_grad()
     def chain(
@@ -165,8 +220,13 @@ class Diffusion(CategoricalModel):
 
     def predictor(self, **settings: float) -> Predictor:
         """The network's predictions for a sampler."""
-        reads_time = getattr(self.net, "reads_time", True) or self.noise.converts_by_time
+        reads_time = self.net_reads_time or self.noise.converts_by_time
         return Predictor(self.evaluated_logits, reads_time=reads_time, **settings)
+
+    @property
+    def net_reads_time(self) -> bool:
+        """Whether the network's output depends on the time."""
+        return getattr(self.net, "reads_time", True)
 
     def sample(
         self,

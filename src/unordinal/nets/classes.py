@@ -90,6 +90,16 @@ class ClassTransformer(nn.Module):
             state["recent"] = torch.full((batch, self.ngrams.longest), self.num_classes, device=self.out.weight.device)
         return state
 
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        """Return the state of some rows of the batch, `index` (M,), in a batch of its own."""
+        if isinstance(state, Tensor):
+            return state[index]
+        if isinstance(state, dict):
+            return {key: self.select_state(value, index) for key, value in state.items()} | {"batch": len(index)}
+        if isinstance(state, list | tuple):
+            return type(state)(self.select_state(value, index) for value in state)
+        return state
+
     def step(self, x_before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
         """Compute the logits of the next position.
 

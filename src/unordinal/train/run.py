@@ -87,29 +87,32 @@ class RunFolder:
         tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
         try:
             with replacing(self.weights) as file:
-                file.write(safetensors.torch.save(tensors, {name: str(value) for name, value in notes.items()}))
+                # one entry: the order of several would differ from file to file, and so would their checksums
+                file.write(safetensors.torch.save(tensors, {"unordinal": json.dumps(notes, sort_keys=True)}))
         except OSError as error:
             raise OSError(f"could not write {self.weights} ({error}); the checkpoint is kept") from error
 
     @property
     def published_step(self) -> int | None:
         """The step whose weights model.safetensors holds; None where it is missing or damaged."""
-        note = self.published_note("step")
+        note = self.published_notes.get("step")
         return None if note is None else int(note)
 
     @property
     def published_bits(self) -> float | None:
         """The validation bound of the published weights; None where they were never validated."""
-        note = self.published_note("val_bits_per_dim")
+        note = self.published_notes.get("val_bits_per_dim")
         return None if note is None else float(note)
 
-    def published_note(self, name: str) -> str | None:
-        """What `publish` noted beside the weights; None where that is missing or the file is damaged."""
+    @property
+    def published_notes(self) -> dict[str, Any]:
+        """What `publish` noted beside the weights; empty where they are missing or the file is damaged."""
         try:
             with safetensors.safe_open(self.weights, "pt") as file:
-                return (file.metadata() or {}).get(name)
-        except (safetensors.SafetensorError, OSError):
-            return None
+                notes = file.metadata() or {}
+                return json.loads(notes["unordinal"]) if "unordinal" in notes else dict(notes)
+        except (safetensors.SafetensorError, OSError, ValueError):
+            return {}
 
     def copy_to(self, path: Path) -> None:
         """Copy the run's configuration and weights, all that a model is, into a new folder."""

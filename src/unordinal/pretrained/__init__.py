@@ -1,0 +1,59 @@
+"""Models that come with the package: `unordinal.load("pretrained:text8-arm")`.
+
+Each has a folder here with the configuration and the weights of a run, in float16, and a model card. Nothing is
+downloaded.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from unordinal.names import unknown
+
+PREFIX = "pretrained:"
+HERE = Path(__file__).parent
+
+# A paragraph that no model has seen, in the alphabet of text8; its bits per character tell whether weights are intact.
+PARAGRAPH = (
+    "the old lighthouse stood on a narrow rock at the mouth of the harbour and every evening its keeper climbed the "
+    "long stairs to light the lamp while ships from many countries waited for the tide to carry them home again"
+)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A model that comes with the package.
+
+    Args:
+        description: what it is good for.
+        sha256: of its model.safetensors.
+        paragraph_bits: bits per character of `PARAGRAPH`: exact, or the bound of 64 draws with seed 0.
+    """
+
+    description: str
+    sha256: str
+    paragraph_bits: float
+
+
+PRETRAINED: dict[str, Pretrained] = {}
+"""The models by name."""
+
+
+def is_pretrained(path: object) -> bool:
+    return str(path).startswith(PREFIX)
+
+
+def pretrained_folder(path: object) -> Path:
+    """Return the folder of a model by its name, once its weights are known to be what they should be."""
+    name = str(path).removeprefix(PREFIX)
+    if name not in PRETRAINED:
+        raise unknown("pretrained model", name, PRETRAINED, cutoff=0.4)
+    folder = HERE / name
+    weights = folder / "model.safetensors"
+    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else "nothing"
+    if found != PRETRAINED[name].sha256:
+        raise ValueError(
+            f"{weights} is not what it should be: expected sha256 {PRETRAINED[name].sha256[:12]}..., found "
+            f"{found[:12]}...; install unordinal again"
+        )
+    return folder

@@ -1,0 +1,29 @@
+"""Turn a run into a model of this package: `python -m unordinal.pretrained.export RUN NAME` (for maintainers)."""
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import safetensors.torch
+
+from unordinal.data.storage import replacing
+from unordinal.pretrained import HERE
+from unordinal.train.run import RunFolder
+
+
+def export(run: Path, name: str, into: Path = HERE) -> str:
+    """Write configuration and weights, in float16, of a run to a folder of that name; return their sha256."""
+    config, spec = RunFolder(run).read()
+    data = f"{spec.name.partition(':')[0]}:{Path(spec.name.partition(':')[2]).name}"  # the file, without its folder
+    folder = RunFolder(into / name)
+    folder.write_config(replace(config, data=replace(config.data, name=data)), replace(spec, name=data))
+    tensors = safetensors.torch.load_file(RunFolder(run).weights)
+    halves = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
+    with replacing(folder.weights) as file:
+        file.write(safetensors.torch.save(halves, {"unordinal": f'{{"step": {RunFolder(run).published_step}}}'}))
+    return hashlib.sha256(folder.weights.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(export(Path(sys.argv[1]), sys.argv[2]) + "\n")
