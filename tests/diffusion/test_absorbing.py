@@ -48,14 +48,13 @@ def by_orders(model: Diffusion) -> tuple[Tensor, Tensor]:
     return stacked.exp().mean(0), stacked.mean(0)
 
 
-@pytest.mark.parametrize("complementary", [False, True])
-@pytest.mark.parametrize("name", ["time", "cosine", "count"])
+@pytest.mark.parametrize(
+    ("name", "complementary"), [("time", False), ("cosine", False), ("count", False), ("count", True)]
+)
 @torch.no_grad()
 def test_all_forms_have_the_expectation_of_random_orders(name: str, complementary: bool) -> None:
     """The bound of a network without time is the mean over orders of log P, whatever the schedule and the form."""
     noises = {"time": AbsorbingNoise(K), "cosine": AbsorbingNoise(K, cosine_noise), "count": MaskCountNoise(K)}
-    if complementary and name != "count":
-        pytest.skip("only counts of masks have complements")
     net = NoTime(K, L, 0, num_input_classes=K + 1)
     model = Diffusion(net, noise=noises[name], event_shape=(L,), complementary=complementary)
     p, bound = by_orders(model)
