@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         HighestConfidence,
         LowestEntropy,
         Sampler,
+        Spread,
     )
     from unordinal.diffusion.schedules import cosine_schedule
     from unordinal.diffusion.uniform import UniformNoise
@@ -84,6 +85,7 @@ _PUBLIC = {
         "HighestConfidence",
         "LowestEntropy",
         "Sampler",
+        "Spread",
     ),
     "unordinal.diffusion.schedules": ("cosine_schedule",),
     "unordinal.diffusion.uniform": ("UniformNoise",),
@@ -201,6 +203,7 @@ __all__ = [
     "Score",
     "SequenceTransformer",
     "SoftplusArgmax",
+    "Spread",
     "Squeeze",
     "StandardLogistic",
     "StandardNormal",

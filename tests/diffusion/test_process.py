@@ -8,6 +8,7 @@ import torch
 from contracts import TableNet, all_events, check_process, chi_square_p_value, frequencies
 from torch import Tensor
 
+from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
@@ -45,8 +46,18 @@ class ToyMasking(NoiseProcess):
         log_p = torch.log_softmax(logits, -1).gather(-1, x.unsqueeze(-1)).squeeze(-1)
         return sum_except_batch(torch.where(z == self.num_classes, -log_p, 0.0)) / t.to(log_p)
 
-    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
-        is_shown = (z == self.num_classes) & (uniform(z.shape, z.device, generator) < (t - s) / t)
+    def step(
+        self,
+        logits: Tensor,
+        z: Tensor,
+        t: Time,
+        s: Time,
+        *,
+        generator: torch.Generator | None = None,
+        choose: Chooser = independent,
+    ) -> Tensor:
+        is_masked = z == self.num_classes
+        is_shown = is_masked & choose(is_masked * (t - s) / t, generator)
         return torch.where(is_shown, draw_categorical(logits, generator), z)
 
     def marginal(self, x: Tensor, t: Tensor) -> Tensor:

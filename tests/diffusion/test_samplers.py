@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from contracts import TableNet, all_events, chi_square_p_value, reverse_matrix
+from sampler_truth import ABSORBING, UNIFORM, Space, markov_data
 from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise
@@ -19,6 +20,7 @@ from unordinal.diffusion.samplers import (
     FirstHitting,
     LowestEntropy,
     Sampler,
+    Spread,
     corrected,
     last,
 )
@@ -118,6 +120,42 @@ def test_approximations_approach_the_data_with_more_calls() -> None:
     independent = single[torch.arange(3), STATES].prod(-1)  # what one call can do, whatever the sampler
     for one_call in (Ancestral(1), FirstHitting(1), LowestEntropy(1)):
         assert chi_square_p_value(counts_of(drawn(one_call, 20_000)), independent) > 1e-4
+
+
+@pytest.mark.parametrize("calls", [2, 3])
+@pytest.mark.parametrize(
+    ("noise", "name"), [(MASKS, name) for name in ABSORBING] + [(ContinuousUniformNoise(K), name) for name in UNIFORM]
+)
+def test_samplers_draw_from_the_distribution_that_enumeration_gives(noise: NoiseProcess, name: str, calls: int) -> None:
+    space = Space(DATA, K, 3, noise)
+    p = (ABSORBING if noise is MASKS else UNIFORM)[name](space, calls)
+    assert float(p.sum()) == pytest.approx(1)
+    p = p[space.code(STATES)]  # nothing is masked any more
+    assert float(p.sum()) == pytest.approx(1)
+    tables = {t: space.prediction(t).clamp(min=1e-300).log() for t in (noise.spaced_times(calls)[:-1])}
+
+    def exact(z: Tensor, t: Tensor) -> Tensor:
+        return (
+            exact_masked(z, t)
+            if noise is MASKS
+            else tables.setdefault(float(t[0]), space.prediction(float(t[0])).clamp(min=1e-300).log())[space.code(z)]
+        )
+
+    generator, num = torch.Generator().manual_seed(0), 20_000
+    z = noise.draw_prior((num, 3), torch.device("cpu"), generator=generator)
+    x = last(SAMPLERS[name](calls).chain(Predictor(exact), noise, z, generator=generator))
+    assert chi_square_p_value(counts_of(x), p) > 1e-4
+    assert chi_square_p_value(counts_of(x), torch.roll(p, 1)) < 1e-4  # the test can fail
+
+
+def test_spread_samples_are_closer_to_the_data_than_ancestral_ones() -> None:
+    """Where neighbours depend on each other more than distant positions do."""
+    for noise, table in ((AbsorbingNoise(2), ABSORBING), (ContinuousUniformNoise(2), UNIFORM)):
+        space = Space(markov_data(4, 0.9), 2, 4, noise)
+        ancestral, spread = (space.distance(table[name](space, 3)) for name in ("ancestral", "spread"))
+        assert spread < 0.8 * ancestral
+    counts = counts_of(drawn(Spread(), 20_000))
+    assert chi_square_p_value(counts, DATA) > 1e-4  # one position per call is exact
 
 
 @pytest.mark.parametrize("name", ["first-hitting", "ancestral"])

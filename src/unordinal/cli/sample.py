@@ -44,7 +44,7 @@ class SampleArgs:
     """How many samples."""
     steps: int | Literal["all"] | None = None
     """Diffusion: network calls to make, spread over the chain; default at most 256, `all` for the whole chain."""
-    sampler: Literal["ancestral", "corrected", "first-hitting", "entropy", "confidence"] | None = None
+    sampler: Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence"] | None = None
     """Diffusion: how to get from noise to data; default the one that suits the model."""
     length: int | None = None
     """Symbols per sample; default the length the model was trained with."""

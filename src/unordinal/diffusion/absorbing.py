@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
 from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
@@ -42,7 +43,7 @@ class AbsorbingNoise(NoiseProcess):
 
     @property
     def default_sampler(self) -> str:  # type: ignore[override]
-        return "first-hitting" if self.num_steps is None else "ancestral"
+        return "spread" if self.num_steps is None else "ancestral"
 
     def num_calls(self, num_positions: int) -> int | None:
         """In continuous time positions are shown one after another."""
@@ -94,10 +95,20 @@ class AbsorbingNoise(NoiseProcess):
         log_p = logits.gather(-1, x.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)
         return sum_except_batch(torch.where(z == self.mask, -log_p, torch.zeros_like(log_p)))
 
-    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
+    def step(
+        self,
+        logits: Tensor,
+        z: Tensor,
+        t: Time,
+        s: Time,
+        *,
+        generator: torch.Generator | None = None,
+        choose: Chooser = independent,
+    ) -> Tensor:
         """Show each masked position with probability 1 - (1 - alpha-bar_s) / (1 - alpha-bar_t)."""
         noise_s, noise_t = self.noise_at(torch.tensor([s, t])).tolist()
-        is_shown = (z == self.mask) & (uniform(z.shape, z.device, generator) >= noise_s / noise_t)
+        is_masked = z == self.mask
+        is_shown = is_masked & choose(is_masked.to(logits.dtype) * (1 - noise_s / noise_t), generator)
         out = z.clone()
         out[is_shown] = draw_categorical(logits[is_shown], generator)
         return out

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.numerics import draw_categorical
 
 Time = float
@@ -134,7 +135,16 @@ class NoiseProcess(ABC):
         """
 
     @abstractmethod
-    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
+    def step(
+        self,
+        logits: Tensor,
+        z: Tensor,
+        t: Time,
+        s: Time,
+        *,
+        generator: torch.Generator | None = None,
+        choose: Chooser = independent,
+    ) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t.
 
         Args:
@@ -143,6 +153,7 @@ class NoiseProcess(ABC):
             t: the time of z.
             s: the time of the result, before t.
             generator: the random number generator; default: torch's global one.
+            choose: chooses the positions that change, from the probability of each; by default independently.
 
         Returns:
             x_s, of shape (B, *D).

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.names import check_known
 from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
@@ -188,7 +189,16 @@ class UniformNoise(NoiseProcess):
         decoder = log_evidence_p - log_r_x - torch.where(same, stay, jump).log()
         return sum_except_batch(torch.where(first, decoder, kl))
 
-    def step(self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: torch.Generator | None = None) -> Tensor:
+    def step(
+        self,
+        logits: Tensor,
+        z: Tensor,
+        t: Time,
+        s: Time,
+        *,
+        generator: torch.Generator | None = None,
+        choose: Chooser = independent,
+    ) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
 
         A position jumps with probability (1 - alpha_ts) / (K p(z)). A position that jumps takes a class drawn from r
@@ -199,7 +209,7 @@ class UniformNoise(NoiseProcess):
         noise_ts = float(-torch.expm1(log_t - log_s))
         r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
         jump_probability = noise_ts / k / (float(alpha_t) * r_z + (1 - float(alpha_t)) / k)
-        jumps = uniform(z.shape, z.device, generator) < jump_probability
+        jumps = choose(jump_probability, generator)
         landing = draw_categorical(logits[jumps], generator)  # (J,)
         redrawn = torch.randint(k, landing.shape, generator=generator, device=z.device)
         from_noise = uniform(landing.shape, z.device, generator) < float(-torch.expm1(log_s))

@@ -22,7 +22,7 @@ class UniformSettings(ModelSettings):
     """Uniform noise in continuous time; the network reads the noise."""
 
     net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
-    schedule: Literal["linear", "cosine"] = "linear"  # The noise over time; the bound does not depend on it.
+    schedule: Literal["linear", "cosine"] = "cosine"  # The noise over time; the bound does not depend on it.
     # What the network predicts: x_0 given the noisy classes of all other positions, or of all positions.
     output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
     times: Literal["uniform", "stratified"] = "stratified"  # How times are drawn in training.
