@@ -151,7 +151,7 @@ def test_samplers_draw_from_the_distribution_that_enumeration_gives(noise: Noise
 def test_spread_samples_are_closer_to_the_data_than_ancestral_ones() -> None:
     """Where neighbours depend on each other more than distant positions do."""
     for noise, table in ((AbsorbingNoise(2), ABSORBING), (ContinuousUniformNoise(2), UNIFORM)):
-        space = Space(markov_data(4, 0.9), 2, 4, noise)
+        space = Space(markov_data(4, 0.7), 2, 4, noise)
         ancestral, spread = (space.distance(table[name](space, 3)) for name in ("ancestral", "spread"))
         assert spread < 0.8 * ancestral
     counts = counts_of(drawn(Spread(), 20_000))
