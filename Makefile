@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all lint bench docs clean
+.PHONY: setup demo test test-all lint bench docs dist clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,7 @@ lint: setup
 bench: setup
 	$(BIN)/python benchmarks/diffusion_loss.py
 	$(BIN)/python benchmarks/sampling_step.py
+	$(BIN)/python benchmarks/sampler_truth.py
 	$(BIN)/python benchmarks/training_throughput.py
 	$(BIN)/python benchmarks/mixture_inverse.py
 	$(BIN)/python benchmarks/flow_sampling.py
@@ -47,6 +48,11 @@ bench: setup
 docs: setup
 	$(BIN)/python docs/build.py
 	@echo "API reference: build/docs/index.html; guides: docs/*.md"
+
+# A wheel with everything, the weights of the models in the box included.
+dist: setup
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	@ls -l dist
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -166,7 +166,8 @@ def ancestral(space: Space, calls: int, rule: str = "independent", *, is_correct
             p = space.moved(p, lambda _: iter([(1.0, everything)]), after)
         else:
             chance, landing = jumps(space, r, after, t, s)
-            p = space.moved(p, lambda index, chance=chance: far_apart_subsets(chance[index].tolist()), landing)
+            subsets = [list(far_apart_subsets(row)) for row in chance.tolist()]
+            p = space.moved(p, lambda index, subsets=subsets: iter(subsets[index]), landing)  # type: ignore[misc]
         if is_corrected and s > 0:
             p = gibbs(space, p, s)
     return p

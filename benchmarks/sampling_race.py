@@ -83,7 +83,7 @@ class Judges:
 def entropy(x: np.ndarray, length: int) -> float:
     """Return the entropy in bits of runs of so many symbols in the rows of x."""
     codes = sum(x[:, i : x.shape[1] - length + 1 + i].astype(np.int64) * 64**i for i in range(length))
-    p = np.unique(codes, return_counts=True)[1] / codes.size  # type: ignore[union-attr]
+    p = np.unique(codes, return_counts=True)[1] / codes.size
     return float(-(p * np.log2(p)).sum())
 
 

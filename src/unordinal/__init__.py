@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from unordinal.models.latent_flow import LatentFlow
     from unordinal.nets.classes import ClassTransformer
     from unordinal.nets.densenet import DenseNet
-    from unordinal.nets.ngrams import NeighbourEmbedding, NgramEmbedding
+    from unordinal.nets.ngrams import NgramEmbedding
     from unordinal.nets.recurrent import BiLSTM, CausalLSTM
     from unordinal.nets.sequence import CausalTransformer, DenoisingTransformer, SequenceTransformer
     from unordinal.nets.transformer import TimeTransformer
@@ -123,7 +123,7 @@ _PUBLIC = {
     "unordinal.models.latent_flow": ("LatentFlow",),
     "unordinal.nets.classes": ("ClassTransformer",),
     "unordinal.nets.densenet": ("DenseNet",),
-    "unordinal.nets.ngrams": ("NeighbourEmbedding", "NgramEmbedding"),
+    "unordinal.nets.ngrams": ("NgramEmbedding",),
     "unordinal.nets.recurrent": ("BiLSTM", "CausalLSTM"),
     "unordinal.nets.sequence": ("CausalTransformer", "DenoisingTransformer", "SequenceTransformer"),
     "unordinal.nets.transformer": ("TimeTransformer",),
@@ -185,7 +185,6 @@ __all__ = [
     "LowestEntropy",
     "MaskCountNoise",
     "ModelSettings",
-    "NeighbourEmbedding",
     "NgramEmbedding",
     "NoiseProcess",
     "NonlinearSquared",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unordinal.nets.classes import ClassTransformer
-from unordinal.nets.ngrams import NeighbourEmbedding, NgramEmbedding
+from unordinal.nets.ngrams import NgramEmbedding
 
 
 def test_contexts_have_rows_of_their_own_where_there_is_room() -> None:
@@ -64,19 +64,3 @@ def test_it_starts_without_influence() -> None:
 def test_what_makes_no_table_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="n-grams need different orders"):
         NgramEmbedding(5, 8, **{"orders": (2,), "rows": 10, "row_width": 2, **wrong})  # type: ignore[arg-type]
-
-
-def test_neighbours_see_what_their_offsets_say() -> None:
-    torch.manual_seed(0)
-    net = NeighbourEmbedding(5, 4, contexts=((-1, 1), (-2, -1, 1)), rows=40, row_width=3)
-    assert not net(torch.zeros(1, 6, dtype=torch.long)).any()
-    for table in net.tables:
-        torch.nn.init.normal_(table.get_parameter("weight"))
-    z = torch.randint(5, (2, 9))
-    found = net(z)
-    for place in range(9):
-        changed = z.clone()
-        changed[:, place] = (changed[:, place] + 1) % 5
-        moved = (net(changed) != found).any(-1).any(0).nonzero().flatten().tolist()
-        assert moved == [p for p in (place - 1, place + 1, place + 2) if 0 <= p < 9]
-    assert torch.equal(net(z[:, :6])[:, :5], found[:, :5])

@@ -1,4 +1,4 @@
-"""`unordinal demo`: the main job, end to end, on text that every Python has."""
+"""`unordinal demo`: what the models in the box can do, then the main job on text that every Python has."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,10 +23,11 @@ NUM_SAMPLES, SCORE_REPEATS = 3, 4
 
 COMMAND = Command(
     "unordinal demo",
-    "Train, score and sample two small models on the docstrings of Python's standard library.\n\n"
-    "An autoregressive Transformer gets two thirds of the minutes, a multinomial diffusion the rest. The demo prints "
-    "bits per character beside count models and xz, samples of both models, and how one sample emerges from noise. It "
-    "leaves the runs and a report.html under runs/.",
+    "Show what the models that come with the package can do, then train, score and sample two small ones.\n\n"
+    "A text emerges from noise, a gap is filled, and a text goes on. Then models are trained on the docstrings of "
+    "Python's standard library: an autoregressive Transformer for two thirds of the minutes, a multinomial diffusion "
+    "for the rest. The demo prints bits per character beside count models and xz, samples of both models, and how one "
+    "sample emerges from noise. It leaves the runs and a report.html under runs/.",
     ("unordinal demo --minutes 3",),
 )
 
@@ -63,6 +64,7 @@ def main(argv: list[str]) -> int:
 
     if not args.minutes > 0:
         raise ValueError(f"--minutes must be above 0, got {args.minutes:g}")
+    show_pretrained(args)
     data = load_data(DataConfig("docs", alphabet="text8"), progress=progress)
     folder = args.out or free_name(Path("runs") / "demo")
     results: dict[str, Shown] = {}
@@ -83,6 +85,36 @@ def main(argv: list[str]) -> int:
         }
         print_json({"models": values, "baselines": others, "unit": data.spec.unit, "report": str(report)})
     return 0
+
+
+EMERGING_LENGTH, EMERGING_CALLS, EMERGING_ROWS = 96, 48, 7
+GAPS = "the capital of france is _____ and the capital of italy is ____ "
+PROMPT = "the history of the "
+CONTINUED_LENGTH = 160
+
+
+def show_pretrained(args: DemoArgs) -> None:
+    """Text that emerges, gaps that are filled and a text that goes on, by the models that come with the package."""
+    from unordinal.api import load
+    from unordinal.evaluate.report import chain_rows
+    from unordinal.tasks.drawing import draw
+
+    device = chosen_device(args.machine)
+    masked = load("pretrained:text8-absorbing", device=device)
+    assert masked.vocabulary is not None
+    shape = (EMERGING_LENGTH,)
+    drawn = draw(masked.model, 1, seed=args.seed, with_chain=True, event_shape=shape, steps=EMERGING_CALLS)
+    print("Text out of noise, by pretrained:text8-absorbing (trained on the beginning of Wikipedia):")
+    for _, x in chain_rows(drawn.chain, EMERGING_ROWS):
+        print(f"  {masked.spec.show_noisy(x)}")
+    known = masked.vocabulary.encode(GAPS.replace("_", " ")).long()
+    known[[place for place, letter in enumerate(GAPS) if letter == "_"]] = -1
+    print(f"\nGaps, filled three times:\n  {GAPS}")
+    for text in masked.sample(3, seed=args.seed, known=known, length=len(GAPS)):
+        print(f"  {text}")
+    causal = load("pretrained:text8-arm", device=device)
+    (text,) = causal.sample(1, seed=args.seed, prompt=PROMPT, length=CONTINUED_LENGTH, temperature=0.8)
+    print(f"\nA text that goes on after {PROMPT!r}, by pretrained:text8-arm:\n  {text}\n", flush=True)
 
 
 def train(model: str, minutes: float, data: "Data", path: Path, args: DemoArgs) -> int:
@@ -130,7 +162,7 @@ def tell(results: dict[str, Shown], others: dict[str, float]) -> None:
         if part.chain:
             print("Text out of noise:")
         for t, x in chain_rows(part.chain, 9) if part.chain else []:
-            print(f"  t={t:<5} {part.run.spec.show(x)[:100]}")
+            print(f"  t={t:<5g} {part.run.spec.show_noisy(x)[:100]}")
 
 
 def table_rows(results: dict[str, Shown], others: dict[str, float]) -> list[tuple[str, ...]]:

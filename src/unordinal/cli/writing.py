@@ -50,7 +50,7 @@ def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpe
     """Write x_T, ..., x_0 in the format of the file's ending; most formats show only the first sample in `chains`."""
     from unordinal.data.storage import replacing
     from unordinal.evaluate.pictures import plot_map_chain, plot_stages
-    from unordinal.evaluate.report import chain_rows, plot_chain
+    from unordinal.evaluate.report import chain_rows, plot_chain, shown_time
 
     kind, chain = path.suffix.lower(), [(t, x[0]) for t, x in chains]
     with replacing(path) as file:
@@ -61,9 +61,9 @@ def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpe
         elif kind == ".png":
             plot_chain(chain, spec, file)
         elif kind == ".json":
-            file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show(x)} for t, x in chain]).encode())
+            file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show_noisy(x)} for t, x in chain]).encode())
         else:
-            file.write("".join(f"{t}\t{one_line(spec.show(x))}\n" for t, x in chain).encode())
+            file.write("".join(f"{shown_time(t)}\t{one_line(spec.show_noisy(x))}\n" for t, x in chain).encode())
 
 
 def one_line(text: str) -> str:

@@ -25,6 +25,7 @@ def smallest_type(num_classes: int) -> type[np.unsignedinteger]:
 
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+MASK = "\N{MIDDLE DOT}"  # what a masked position of a text is shown as
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,10 @@ class DataSpec:
         lines = [" ".join((str(v) if v < self.num_classes else REPLACEMENT).rjust(wide) for v in row) for row in rows]
         height = example.shape[-2] if self.is_map and example.dim() == 3 else len(lines)  # an empty line between maps
         return "\n\n".join("\n".join(lines[i : i + height]) for i in range(0, len(lines), height))
+
+    def show_noisy(self, example: Tensor) -> str:
+        """Return a step of a diffusion chain as text, with a dot at each masked position."""
+        return self.show(example).replace(REPLACEMENT, MASK)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values that can be written as JSON."""

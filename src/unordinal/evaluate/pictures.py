@@ -111,7 +111,7 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
             axes.imshow(picture, interpolation="nearest", aspect="auto")
             axes.axis("off")
             if index == 0:
-                axes.set_title(f"t = {t}", fontsize=9)
+                axes.set_title(f"t = {round(t, 3):g}", fontsize=9)
     figure.legend(
         handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
         frameon=False, handlelength=1.0, columnspacing=1.0,
@@ -139,7 +139,7 @@ def plot_map_chain(
     shown = thin_chain(chain, FRAMES)
     with progress("Drawing frames", len(shown)) as advance:
         for t, x in shown:
-            figure = grid_figure([(f"t = {t}", x.unsqueeze(0))], spec, columns=1)
+            figure = grid_figure([(f"t = {round(t, 3):g}", x.unsqueeze(0))], spec, columns=1)
             across, down = figure.get_size_inches()
             figure.set_size_inches(2 * across, 2 * down)
             frames.append(Image.fromarray(figure_pixels(figure)).convert("P", palette=Image.Palette.ADAPTIVE))

@@ -26,6 +26,15 @@ def chain_rows(chain: list[tuple[float, Tensor]], num_rows: int = CHAIN_ROWS) ->
     return [chain[i] for i in picked]
 
 
+def shown_time(t: float) -> str:
+    """Return a time of a chain as text: a step, or a number between 0 and 1.
+
+    >>> shown_time(4000), shown_time(1 / 3)
+    ('4000', '0.333')
+    """
+    return f"{round(t, 3):g}"
+
+
 def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
     """Write a PNG of a denoising chain of text: one line per step, and symbols that have their final value in green."""
     from matplotlib.figure import Figure
@@ -37,9 +46,9 @@ def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO
     axes.set(xlim=(-9, columns + 1), ylim=(len(rows), -1))
     axes.axis("off")
     for row, (t, x) in enumerate(rows):
-        axes.text(-2, row, f"t={t}", ha="right", va="center", family="monospace", size=9, color="#5f6368")
+        axes.text(-2, row, f"t={shown_time(t)}", ha="right", va="center", family="monospace", size=9, color="#5f6368")
         for column in range(columns):
-            symbol = spec.show(x[column : column + 1])
+            symbol = spec.show_noisy(x[column : column + 1])
             settled = bool(x[column] == final[column])
             shown = symbol if symbol.isprintable() else "·"
             axes.text(

@@ -198,7 +198,11 @@ class AutoregressiveHooks(TrainingHooks):
         self.model.fraction = fraction
 
     def compile(self) -> None:
-        self.model.net.compile()
+        if self.model.net.ngrams is None:
+            self.model.net.compile()
+            return
+        for block in self.model.net.blocks:  # without the tables, whose sparse gradients cannot be compiled
+            block.compile()
 
 
 def draw_sharpened(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:

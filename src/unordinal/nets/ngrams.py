@@ -1,7 +1,6 @@
 """Embeddings of the last few classes together: bits bought with memory instead of arithmetic."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 # A row is chosen by a polynomial of the classes modulo a Mersenne prime, which spreads contexts evenly.
@@ -60,42 +59,3 @@ def rows_of(context: list[Tensor], num_classes: int, num_rows: int) -> Tensor:
     for classes in context:
         index = index * num_classes + classes if is_whole else (index * BASE + classes + 1) % PRIME
     return index if is_whole else (index * BASE % PRIME) % num_rows
-
-
-class NeighbourEmbedding(nn.Module):
-    """Features of the classes around each position, several together: (B, L) -> (B, L, width).
-
-    Each context is a tuple of offsets, such as (-1, 1) for the two neighbours, and has a table as in `NgramEmbedding`.
-    Beyond the ends of a sequence stands a class of its own. The features start at zero.
-
-    Args:
-        num_classes: how many classes the sequence may hold.
-        width: channels of the output.
-        contexts: tuples of offsets.
-        rows: the most rows of a table.
-        row_width: channels of a row.
-
-    >>> net = NeighbourEmbedding(28, 16, contexts=((-1, 1),), rows=1000, row_width=4)
-    >>> net(torch.zeros(2, 7, dtype=torch.long)).shape
-    torch.Size([2, 7, 16])
-    """
-
-    def __init__(
-        self, num_classes: int, width: int, *, contexts: tuple[tuple[int, ...], ...], rows: int, row_width: int
-    ):
-        super().__init__()
-        self.num_classes, self.contexts = num_classes + 1, contexts  # the last class stands beyond the ends
-        self.reach = max(abs(offset) for context in contexts for offset in context)
-        sizes = [min(rows, self.num_classes ** len(context)) for context in contexts]
-        self.tables = nn.ModuleList(nn.Embedding(size, row_width) for size in sizes)
-        for table in self.tables:
-            nn.init.zeros_(table.get_parameter("weight"))
-        self.merge = nn.Linear(len(contexts) * row_width, width, bias=False)
-
-    def forward(self, z: Tensor) -> Tensor:
-        padded = F.pad(z, (self.reach, self.reach), value=self.num_classes - 1)
-        found = []
-        for context, table in zip(self.contexts, self.tables, strict=True):
-            classes = [padded[:, self.reach + offset :][:, : z.shape[1]] for offset in context]
-            found.append(table(rows_of(classes, self.num_classes, table.get_parameter("weight").shape[0])))
-        return self.merge(torch.cat(found, dim=-1))

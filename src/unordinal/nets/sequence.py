@@ -152,7 +152,6 @@ class DenoisingTransformer(nn.Module):
         num_heads: the number of attention heads.
         conv: the kernel size of a depthwise convolution beside attention, odd; 0 for none.
         num_input_classes: the number of classes that the network reads; by default `num_classes`.
-        neighbours: embeddings of the classes around each position, several together; None for none.
 
     >>> net = DenoisingTransformer(27, width=16, num_blocks=1, num_heads=2, num_input_classes=28)
     >>> net(torch.full((2, 6), 27)).shape
@@ -170,11 +169,9 @@ class DenoisingTransformer(nn.Module):
         num_heads: int,
         conv: int = 0,
         num_input_classes: int | None = None,
-        neighbours: nn.Module | None = None,
     ):
         super().__init__()
         check_sizes(width, num_blocks, num_heads, conv, 0.0)
-        self.neighbours = neighbours
         self.head_channels = width // num_heads
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
         self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
@@ -182,8 +179,6 @@ class DenoisingTransformer(nn.Module):
 
     def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:  # noqa: ARG002
         h = self.embed(z)
-        if self.neighbours is not None:
-            h = h + self.neighbours(z)
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
             h = block(h, cos, sin)

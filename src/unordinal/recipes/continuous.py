@@ -3,14 +3,14 @@
 Size paper has the network, the optimiser and the batches of multinomial diffusion at that size.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, Size
 from unordinal.names import check_known
 from unordinal.recipes.diffusion import MultinomialSettings, multinomial
 from unordinal.recipes.recipe import MAPS, Plan, Recipe, Task
-from unordinal.recipes.settings import DiffusionTransformer, Neighbours, Transformer, UNet
+from unordinal.recipes.settings import DiffusionTransformer, Transformer, UNet
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
@@ -45,7 +45,6 @@ class AbsorbingSettings(ModelSettings):
 
     # The network that predicts x_0: a Transformer for sequences, with or without the time, or a U-Net for maps.
     net: Transformer | DiffusionTransformer | UNet
-    neighbours: Neighbours = field(default_factory=Neighbours)  # Tables of the classes around a position.
     # What training draws: the number of masks (for networks that do not read the time), or a time.
     draws: Literal["count", "time"] = "count"
     complementary: bool = True  # Train on two complementary masks of each example, which needs `draws` count.
@@ -70,7 +69,7 @@ class AbsorbingSettings(ModelSettings):
             raise ValueError("`model.complementary` masks need `model.draws` count; turn them off")
         k, curve = spec.num_classes, CURVES[self.schedule]
         noise = MaskCountNoise(k) if self.draws == "count" else AbsorbingNoise(k, curve, num_steps=self.num_steps)
-        net = parts.denoiser(self.net, spec, noise.num_input_classes, self.neighbours)
+        net = parts.denoiser(self.net, spec, noise.num_input_classes)
         shape, pairs = spec.event_shape, self.complementary
         return Diffusion(net, noise=noise, event_shape=shape, times=self.times, complementary=pairs)
 

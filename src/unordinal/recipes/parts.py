@@ -11,7 +11,6 @@ from unordinal.flows.density import ConditionalNormal, Density
 from unordinal.names import check_positive
 from unordinal.nets import context, densenet, recurrent, sequence, transformer, unet
 from unordinal.nets.linear import zero_linear
-from unordinal.nets.ngrams import NeighbourEmbedding
 from unordinal.recipes import settings
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
 from unordinal.surjections.cartesian import BinaryProduct, CartesianProduct, num_digits
@@ -19,20 +18,10 @@ from unordinal.surjections.rounding import OneHotRounding, OrdinalRounding
 from unordinal.surjections.surjection import Surjection
 
 
-def neighbour_contexts(order: int) -> list[tuple[int, ...]]:
-    """The offsets of so many classes before a position, after it, and on both sides of it."""
-    before, after = tuple(range(-order, 0)), tuple(range(1, order + 1))
-    half = order // 2
-    both = tuple(range(-half, 0)) + tuple(range(1, order - half + 1))
-    other = tuple(range(half - order, 0)) + tuple(range(1, half + 1))
-    return list(dict.fromkeys([before, after, both, other]))
-
-
 def denoiser(
     net: settings.DiffusionTransformer | settings.Transformer | settings.UNet,
     spec: DataSpec,
     num_input_classes: int,
-    neighbours: settings.Neighbours | None = None,
 ) -> nn.Module:
     """Build the network that predicts the logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
     if isinstance(net, settings.UNet):
@@ -41,11 +30,6 @@ def denoiser(
     spec.require_sequences()
     if isinstance(net, settings.Transformer):  # without time
         sizes = {name: value for name, value in vars(net).items() if name != "dropout"}
-        if neighbours is not None and neighbours.orders:
-            contexts = tuple(c for order in neighbours.orders for c in neighbour_contexts(order))
-            tables: dict[str, int] = {"rows": neighbours.rows, "row_width": neighbours.row_width}
-            around = NeighbourEmbedding(num_input_classes, net.width, contexts=contexts, **tables)
-            sizes["neighbours"] = around
         return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **sizes)
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
 

@@ -48,15 +48,6 @@ class Ngrams:
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """Embeddings of the visible classes around a position, from tables of (hashed) contexts."""
-
-    orders: tuple[int, ...] = ()  # How many classes a context has: that many before, after, and on both sides.
-    rows: int = 65536  # The most rows of a table; contexts share rows if there are more contexts.
-    row_width: int = 32  # Number of channels of a row.
-
-
-@dataclass(frozen=True)
 class LSTM:
     """An LSTM that reads a sequence."""
 

@@ -8,9 +8,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
 from unordinal.model import CategoricalModel
-from unordinal.nets.ngrams import NeighbourEmbedding, NgramEmbedding
-
-TABLES = (NgramEmbedding, NeighbourEmbedding)
+from unordinal.nets.ngrams import NgramEmbedding
 
 
 class Unaveraged:
@@ -36,7 +34,7 @@ def averaged(model: CategoricalModel, decay: float) -> AveragedModel | Unaverage
         return Unaveraged(model)
     average = AveragedModel(model, multi_avg_fn=averaging(decay))
     for ours, theirs in zip(average.module.modules(), model.modules(), strict=True):
-        if isinstance(ours, TABLES) and isinstance(theirs, TABLES):
+        if isinstance(ours, NgramEmbedding) and isinstance(theirs, NgramEmbedding):
             ours.tables = theirs.tables
     return average
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
-from unordinal.nets.ngrams import NeighbourEmbedding, NgramEmbedding
+from unordinal.nets.ngrams import NgramEmbedding
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).
@@ -65,7 +65,7 @@ def sparse_tables(model: nn.Module) -> list[Tensor]:
     """Tables of which a batch reads few rows. From now on their gradients are sparse, which only `Muon` can use."""
     found = []
     for part in model.modules():
-        if isinstance(part, NgramEmbedding | NeighbourEmbedding):
+        if isinstance(part, NgramEmbedding):
             for table in part.tables:
                 assert isinstance(table, nn.Embedding)
                 table.sparse = True
