@@ -25,8 +25,11 @@ class Abilities:
     temperature: bool = False  # `sample(temperature=...)`
     known: bool = False  # `sample(known=...)` keeps given positions
     conditionals: bool = False  # `conditionals` gives the probabilities of each position given others
+    noisy_conditionals: bool = False  # those are given a text with errors, and need its `noise`
+    sequential: bool = False  # `first_state`, `next_log_probs` and `select_state` draw one position after another
     samplers: tuple[str, ...] = ()  # the names that `sample(sampler=...)` takes
     invalid_codes: bool = False  # samples may hold numbers >= num_classes, codes that mean no class
+    orders: bool = False  # `log_prob_of_order` gives the exact log-probability when positions come in a given order
     in_order: bool = False  # `log_prob_in_order` scores the chunks of a text with a memory of those before
     reconstructs: bool = False  # `reconstruct` shows what comes back of an example
     times: bool = False  # the bound is a mean over times, and `elbo_at` gives it at chosen ones
@@ -141,6 +144,16 @@ class CategoricalModel(nn.Module, ABC):
         """
         raise ValueError(f"{type(self).__name__} has no memory with which to score {len(chunks)} chunks in order")
 
+    def log_prob_of_order(self, x: Tensor, order: Tensor, *, num_given: int = 0) -> Tensor:  # noqa: ARG002
+        """Return the log-probability of x when its positions are drawn in a given order: (B, *D) -> (B,) nats.
+
+        Args:
+            x: classes, of shape (B, *D).
+            order: the positions, numbered row by row, in the order in which they are drawn: (L,), or (B, L).
+            num_given: how many of the first positions of the order are given, and not counted.
+        """
+        raise ValueError(f"{type(self).__name__} has no order of positions for {tuple(x.shape)} to be drawn in")
+
     def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
         """What the model makes of examples that it has seen only in part: (B, *D) -> (B, *D)."""
         raise ValueError(f"{type(self).__name__} gives {tuple(x.shape)} back as it is; there is nothing to reconstruct")
@@ -159,6 +172,23 @@ class CategoricalModel(nn.Module, ABC):
             Probabilities, of shape (B, *D, K).
         """
         raise ValueError(f"{type(self).__name__} has no probabilities of single positions for {tuple(x.shape)}")
+
+    def first_state(self, num: int) -> Any:
+        """Return the state of so many sequences before their first position; models that are `sequential` only."""
+        raise ValueError(f"{type(self).__name__} does not draw {num} sequences one position after another")
+
+    def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:  # noqa: ARG002
+        """Return the log-probabilities (N, K) of the next position, and the new state.
+
+        Args:
+            before: the classes (N,) of the position before it; None for the first position.
+            state: the state after the position before, which must not be used again.
+        """
+        raise ValueError(f"{type(self).__name__} does not draw one position after another")
+
+    def select_state(self, state: Any, index: Tensor) -> Any:  # noqa: ARG002
+        """Return the state of some of the sequences, `index` (M,), which may repeat."""
+        raise ValueError(f"{type(self).__name__} does not draw one position after another")
 
     def checked_known(self, known: Tensor, num_samples: int, shape: torch.Size) -> Tensor:
         """Given positions as (N, *D), once they can be: classes, or -1 where a position is free."""

@@ -314,6 +314,9 @@ def test_orders_of_an_absorbing_model() -> None:
     torch.manual_seed(0)
     draws = torch.stack([model.log_weight(states) for _ in range(600)]).exp()
     assert bool(((draws.mean(0) - p).abs() < 4.5 * draws.std(0) / 600**0.5 + 1e-9).all())
+    given = model.log_prob_of_order(states, torch.tensor([2, 0, 1]), num_given=1)  # p(x_0, x_1 | x_2)
+    for value in range(3):
+        assert float(given[states[:, 2] == value].exp().sum()) == pytest.approx(1)
     for call, message in (
         (lambda: model.log_prob_of_order(states, torch.tensor([0, 0, 1])), "each of the 3 positions once"),
         (lambda: tiny_model().log_prob_of_order(states, torch.arange(3)), "only absorbing noise"),

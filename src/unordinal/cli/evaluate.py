@@ -48,6 +48,8 @@ class EvaluateArgs:
     """TRAIN,VAL,TEST of --data, with --split; default the data set's own, or 0.9,0.05,0.05."""
     in_order: bool = False
     """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
+    order: Literal["left-to-right", "right-to-left", "random"] | None = None
+    """Absorbing diffusion: the exact likelihood when positions are drawn in this order, at one network call each."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
     repeats: int | None = None
@@ -186,6 +188,7 @@ def scored(run: "Run", data: "Data", args: EvaluateArgs, split: str) -> "Score":
         repeats=args.repeats,
         per_example=bool(args.per_example or args.plot),
         in_order=args.in_order,
+        order=args.order,
         num_examples=args.num_examples,
         batch_size=args.batch_size,
         seed=args.seed,

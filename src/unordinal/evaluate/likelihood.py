@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
-from unordinal.evaluate.scorer import Scorer
+from unordinal.evaluate.scorer import Scorer, order_of
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.names import counted
 from unordinal.numerics import standard_error
@@ -17,6 +17,7 @@ from unordinal.progress import Progress, silent
 
 Times = Literal["stratified", "all"]
 Bound = Literal["elbo", "iwbo"]
+Order = Literal["left-to-right", "right-to-left", "random"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Score:
     Args:
         bits_per_dim: the mean of -log2 p(x), or of a bound on it, per position; lower is better.
         standard_error: the standard error of `bits_per_dim`; None for a single example.
-        kind: the kind of result: exact, elbo or iwbo-K, the importance-weighted bound with K draws.
+        kind: the kind of result: exact, elbo, iwbo-K for the importance-weighted bound with K draws, or exact with the
+            order in which positions are drawn, which is the likelihood of the model that draws in this order.
         split: the name of the split.
         num_examples: how many examples were scored.
         seconds: how long scoring took.
@@ -110,6 +112,7 @@ def score_split(
     in_order: bool = False,
     repeats: int | None = None,
     per_example: bool = False,
+    order: Order | None = None,
     batch_size: int = 32,
     seed: int = 0,
     unit: str = "bits per dimension",
@@ -130,6 +133,8 @@ def score_split(
         repeats: how many draws estimate the ELBO of an example; 1 by default.
         per_example: draw a bound until the examples differ clearly, and estimate the error of each. Without it the
             score of a bound has no values of single examples, because one draw of each is too noisy.
+        order: score the exact log-probability when positions are drawn in this order: left-to-right, right-to-left, or
+            random, which is one order for all examples. For absorbing diffusions whose network reads no time.
         batch_size: how many examples are scored at a time.
         seed: the seed of the random numbers.
         unit: the unit of the score, for the result.
@@ -139,15 +144,15 @@ def score_split(
         The score.
     """
     began = time.monotonic()
-    settings: Any = {"bound": bound, "k": k, "times": times, "in_order": in_order, "repeats": repeats}
+    settings: Any = {"bound": bound, "k": k, "times": times, "in_order": in_order, "repeats": repeats, "order": order}
     settings |= {"num_examples": num_examples, "batch_size": batch_size, "seed": seed, "progress": progress}
     values = score_values(model, split, split_name=split_name, per_example=per_example, **settings)
     every_time = model.abilities.times and times == "all"
-    has_examples = model.is_exact or bound == "iwbo" or every_time or values.error is not None
+    has_examples = model.is_exact or order or bound == "iwbo" or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=standard_error(values.bits, values.rank),
-        kind=kind_of(model, bound, k),
+        kind=kind_of(model, bound, k) if order is None else f"exact (order {order})",
         split=split_name,
         num_examples=len(values.bits),
         seconds=time.monotonic() - began,
@@ -172,6 +177,7 @@ def score_values(
     in_order: bool = False,
     repeats: int | None = None,
     per_example: bool = False,
+    order: Order | None = None,
     batch_size: int = 32,
     seed: int = 0,
     progress: Progress = silent,
@@ -182,6 +188,8 @@ def score_values(
         raise ValueError(
             "`in_order` is for exact likelihoods, not for the importance-weighted bound; leave one of them out"
         )
+    if order is not None and (in_order or bound == "iwbo" or repeats is not None):
+        raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
     draws = 1 if repeats is None else repeats
     num = num_examples or len(split)
     device = device_of(model)
@@ -189,7 +197,10 @@ def score_values(
     rank = error = None
     with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
-        if in_order:
+        if order is not None:
+            nats = scorer.of_order(order_of(order, split[0].numel(), seed), progress)
+            method = "one position per network call"
+        elif in_order:
             nats = scorer.in_order(progress)
             method = "in order, with a memory of earlier examples; the error takes examples as independent"
         elif bound == "iwbo":

@@ -10,6 +10,7 @@ from torch import Tensor
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel
+from unordinal.names import check_known
 from unordinal.progress import Advance, Progress
 
 ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example per round; fewest rounds; most draws in all
@@ -33,6 +34,18 @@ def iwbo(model: CategoricalModel, x: Tensor, k: int, rows: int, advance: Advance
         squares = torch.logaddexp(squares, torch.logsumexp(2 * log_w, dim=0))
         advance(num * len(x))
     return total - math.log(k), (torch.exp(squares - 2 * total) - 1 / k).clamp(min=0)
+
+
+def order_of(name: str, size: int, seed: int) -> Tensor:
+    """Return an order of positions by its name: left-to-right, right-to-left, or random for a seed.
+
+    >>> order_of("right-to-left", 3, 0).tolist()
+    [2, 1, 0]
+    """
+    check_known("order", name, ("left-to-right", "right-to-left", "random"))
+    if name == "random":
+        return torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    return torch.arange(size) if name == "left-to-right" else torch.arange(size - 1, -1, -1)
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,16 @@ class Scorer:
                 x, rows = self.batch(start)
                 log_p, past = self.model.log_prob_in_order(x, past)
                 nats[rows] = -log_p.double().cpu()
+                advance(len(x))
+        return nats
+
+    def of_order(self, order: Tensor, progress: Progress) -> Tensor:
+        """Return the negative exact log-probability of each example when positions are drawn in a given order (L,)."""
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with progress("Scoring", self.num) as advance:
+            for start in range(0, self.num, self.batch_size):
+                x, rows = self.batch(start)
+                nats[rows] = -self.model.log_prob_of_order(x, order).double().cpu()
                 advance(len(x))
         return nats
 

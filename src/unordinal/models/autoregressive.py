@@ -40,7 +40,8 @@ class AutoregressiveModel(ExactModel):
     @property
     def abilities(self) -> Abilities:
         has_memory = isinstance(self.net, SegmentTransformer)
-        return Abilities(prompt=True, temperature=True, known=True, conditionals=True, in_order=has_memory)
+        can: Any = {"prompt": True, "temperature": True, "known": True, "conditionals": True, "sequential": True}
+        return Abilities(**can, in_order=has_memory)
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -71,6 +72,18 @@ class AutoregressiveModel(ExactModel):
         check_classes(self, x)
         with evaluating(self):
             return torch.softmax(self.net(x.long()), dim=-1)
+
+    def first_state(self, num: int) -> Any:
+        return self.net.init_state(num)
+
+    @torch.no_grad()
+    def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
+        with evaluating(self):
+            logits, state = self.net.step(before, state)
+        return torch.log_softmax(logits, dim=-1), state
+
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        return self.net.select_state(state, index)
 
     @torch.no_grad()
     def sample(

@@ -76,6 +76,8 @@ class Diffusion(CategoricalModel):
             known=True,
             temperature=True,
             conditionals=True,
+            orders=self.has_orders,
+            noisy_conditionals=self.noise.num_input_classes == self.num_classes,
         )
 
     @property
@@ -133,18 +135,20 @@ class Diffusion(CategoricalModel):
             losses = self.loss_at(x, self.noise.time_at(position))
         return -(self.noise.num_terms * losses + self.noise.prior_term(x))
 
-    def log_prob_of_order(self, x: Tensor, order: Tensor) -> Tensor:
+    @property
+    def has_orders(self) -> bool:
+        """Whether positions can be shown one by one in any order: with masks, and a network that needs no time."""
+        return isinstance(self.noise, AbsorbingNoise) and not self.net_reads_time
+
+    def log_prob_of_order(self, x: Tensor, order: Tensor, *, num_given: int = 0) -> Tensor:
         """Return the log-probability of x when its positions are shown in a given order: (B, *D) -> (B,) nats.
 
         It is exact for the model that shows positions in this order, one by one. The mean over all orders of its
         exponential is the probability under the model that draws the order at random.
-
-        Args:
-            x: classes, of shape (B, *D).
-            order: the positions, numbered row by row, in the order in which they are shown: (L,), or (B, L).
         """
-        if not isinstance(self.noise, AbsorbingNoise) or self.net_reads_time:
+        if not self.has_orders:
             raise ValueError("only absorbing noise and a network that does not read the time have orders of positions")
+        assert isinstance(self.noise, AbsorbingNoise)
         check_classes(self, x)
         flat, size = x.long().flatten(1), x[0].numel()
         order = order.to(x.device).expand(len(x), size)
@@ -152,7 +156,9 @@ class Diffusion(CategoricalModel):
             raise ValueError(f"an order has each of the {size} positions once")
         z = torch.full_like(flat, self.noise.mask)
         total = torch.zeros(len(x), device=x.device)
-        for place in order.T:  # (B,)
+        given = order[:, :num_given]
+        z = z.scatter(1, given, flat.gather(1, given))
+        for place in order.T[num_given:]:  # (B,)
             index = place.unsqueeze(1)
             logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x))).flatten(1, -2)
             at = logits.gather(1, index.unsqueeze(-1).expand(-1, 1, self.num_classes)).squeeze(1)  # (B, K)
@@ -166,7 +172,7 @@ class Diffusion(CategoricalModel):
 
         For absorbing noise in continuous time a path is an order of the positions, drawn at random.
         """
-        if isinstance(self.noise, AbsorbingNoise) and self.noise.num_steps is None and not self.net_reads_time:
+        if self.has_orders and self.noise.num_steps is None:
             size = x[0].numel()
             return self.log_prob_of_order(x, torch.rand(len(x), size, device=x.device).argsort(dim=1))
         if not self.noise.has_paths or self.noise.num_steps is None:

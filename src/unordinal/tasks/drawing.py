@@ -23,6 +23,7 @@ class Samples:
     network_calls: float | None  # for each sample, in the mean; None if the model does not count them
     num_invalid: int  # positions whose code stands for no class
     seconds: float  # how long sampling took
+    effective_particles: float | None = None  # the smallest effective number of particles, where some were resampled
 
     @property
     def chain(self) -> list[tuple[float, Tensor]]:
@@ -70,4 +71,5 @@ def draw(
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
-    return Samples(x, chains, watcher.network_calls / num or None, num_invalid, time.monotonic() - began)
+    seconds, calls = time.monotonic() - began, watcher.network_calls / num or None
+    return Samples(x, chains, calls, num_invalid, seconds, watcher.effective_particles)

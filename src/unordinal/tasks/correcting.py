@@ -1,0 +1,190 @@
+"""Correct substituted symbols of a sequence: the spell-checking of the paper, at the noise level of the errors.
+
+A uniform diffusion predicts the clean symbols from a noisy sequence. At the noise at which a symbol is wrong as often
+as in the sequence at hand, its prediction is the posterior of every symbol given the whole sequence, so that the
+likeliest symbol is the best correction of single symbols. Only substitutions are corrected: nothing is inserted or left
+out.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unordinal.diffusion.continuous import noise_of_rate
+from unordinal.model import CategoricalModel, device_of
+from unordinal.progress import Progress, silent
+from unordinal.tasks.beam import beam_posterior
+from unordinal.tasks.reading import Reading
+from unordinal.tasks.windows import batches, joined, windows
+
+MARGIN = 32  # how far from the edge of a window a correction counts
+BATCH = 16  # windows at a time
+MOST_SYMBOLS = 4_000_000  # of one call, so that memory is bounded
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A correction of one symbol.
+
+    Args:
+        position: the position among the symbols that the model sees.
+        start: where the symbol begins in the text; for arrays, the position again.
+        old: the symbol that was found.
+        new: the symbol that is suggested.
+        probability: the model's probability that the new symbol is the right one.
+    """
+
+    position: int
+    start: int
+    old: str
+    new: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A corrected text.
+
+    Args:
+        text: the text with all suggestions accepted.
+        suggestions: the corrections, in the order of the text.
+    """
+
+    text: str
+    suggestions: tuple[Suggestion, ...]
+
+
+Posterior = Callable[[Tensor], Tensor]
+"""Returns the probabilities of the clean symbols (L, K) of an observed sequence (L,)."""
+
+
+def correct_reading(reading: Reading, posterior: Posterior, threshold: float = 0.5) -> Corrected:
+    """Suggest corrections for a text.
+
+    Args:
+        reading: the text as the model sees it.
+        posterior: the probabilities of the clean symbols, from `diffusion_posterior` or `beam_posterior`.
+        threshold: the least probability of a suggestion.
+    """
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"`threshold` is a probability, between 0 and 1; got {threshold:g}")
+    if len(reading.x) == 0 or not bool(reading.is_free.any()):
+        return Corrected(reading.text, ())
+    p = posterior(reading.x)
+    best = p.max(dim=-1)
+    is_changed = (best.indices != reading.x) & reading.is_free & (best.values >= threshold)
+    if reading.vocabulary.kind == "bytes":  # a byte that is no ASCII character would break its neighbours
+        is_changed &= (best.indices >= 32) & (best.indices < 127)
+    suggestions = []
+    for position in torch.nonzero(is_changed).flatten().tolist():
+        start, end = reading.spans[position]
+        old, new = reading.text[start:end], reading.symbol(int(best.indices[position]))
+        found = Suggestion(position, start, old, reading.in_case_of(old, new), float(best.values[position]))
+        suggestions.append(found)
+    changes = {found.position: int(best.indices[found.position]) for found in suggestions}
+    return Corrected(reading.written(changes), tuple(suggestions))
+
+
+def check_rate(rate: float, num_classes: int) -> None:
+    """Refuse a rate of errors that cannot be one."""
+    most = 1 - 1 / num_classes
+    if not 0 < rate < most:
+        raise ValueError(f"`error_rate` must be above 0 and below {most:.3g}, got {rate:g}")
+
+
+def diffusion_posterior(
+    model: CategoricalModel,
+    x: Tensor,
+    *,
+    error_rate: float,
+    passes: int = 1,
+    is_fixed: Tensor | None = None,
+    progress: Progress = silent,
+) -> Tensor:
+    """Return the probabilities of the clean symbols, by a diffusion with uniform noise.
+
+    The first pass reads the sequence at the noise of the error rate. Every further pass reads the sequence with the
+    likeliest symbols in place, at the noise of the errors that are probably left, and combines what the network says of
+    a position given all others with the symbol that was observed there. This is a form of Gibbs sampling that takes
+    the likeliest symbol instead of drawing one.
+
+    Args:
+        model: a model with `noisy_conditionals`.
+        x: the observed symbols, of shape (L,).
+        error_rate: the share of symbols that are wrong.
+        passes: how often the network reads the sequence.
+        is_fixed: positions (L,) that are known to be right, and stay as they are between passes; None for none.
+        progress: is told how many windows are done.
+
+    Returns:
+        Probabilities, of shape (L, K).
+    """
+    if not model.abilities.noisy_conditionals:
+        raise ValueError(
+            "correcting by one pass needs a diffusion with uniform noise (multinomial, uniform); use method beam with "
+            "an autoregressive model"
+        )
+    if passes < 1:
+        raise ValueError(f"`passes` must be at least 1, got {passes}")
+    check_rate(error_rate, model.num_classes)
+    size = model.event_shape[0]
+    margin = min(MARGIN, (size - 1) // 2)
+    cut, k = windows(len(x), size, margin), model.num_classes
+    first_noise = noise_of_rate(error_rate, k)
+    seen, noise = x, first_noise
+    observed = torch.nn.functional.one_hot(x, k).double()
+    p = torch.empty(0)
+    with progress("Correcting", passes * len(cut)) as advance:
+        for number in range(passes):
+            parts: list[Tensor] = []
+            for some, z in batches(seen, cut, BATCH):
+                parts += model.conditionals(z.to(device_of(model)), noise=noise).double().cpu().unbind(0)
+                advance(len(some))
+            p = joined(cut, parts)
+            if number > 0:  # what the network says without the position itself, and what was observed there
+                own = torch.nn.functional.one_hot(seen, k).double()
+                log_p = p.log() - own * evidence(noise, k) + observed * evidence(first_noise, k)
+                p = torch.softmax(log_p, dim=-1)
+            best = p.max(dim=-1)
+            seen = best.indices if is_fixed is None else torch.where(is_fixed, x, best.indices)
+            left = float((1 - best.values).mean())
+            noise = noise_of_rate(min(error_rate, max(left, error_rate / 10)), k)
+    return p
+
+
+def evidence(noise: float, num_classes: int) -> float:
+    """Return by how much a symbol that is seen through so much noise gains in log-probability."""
+    return math.log1p(num_classes * (1 - noise) / noise)
+
+
+def autoregressive_posterior(
+    model: CategoricalModel,
+    x: Tensor,
+    *,
+    error_rate: float,
+    beam: int,
+    is_fixed: Tensor | None = None,
+    progress: Progress = silent,
+) -> Tensor:
+    """Return the probabilities of the clean symbols (L, K) of observed ones (L,), by beam search; see `beam_posterior`.
+
+    Long sequences are cut into windows, of which some are searched at a time.
+    """
+    if not model.abilities.sequential:
+        raise ValueError("method beam needs an autoregressive model of classes (arm); use method pass with a diffusion")
+    check_rate(error_rate, model.num_classes)
+    size = model.event_shape[0]
+    margin = min(MARGIN, (size - 1) // 2)
+    cut = windows(len(x), size, margin)
+    fixed = torch.zeros_like(x, dtype=torch.bool) if is_fixed is None else is_fixed
+    parts: list[Tensor] = []
+    with progress("Correcting", len(cut)) as advance:
+        for start in range(0, len(cut), BATCH):
+            some = cut[start : start + BATCH]
+            z, stay = (torch.stack([v[w.start : w.stop] for w in some]) for v in (x, fixed))
+            parts += beam_posterior(model, z, error_rate=error_rate, beam=beam, is_fixed=stay).unbind(0)
+            advance(len(some))
+    return joined(cut, parts)

@@ -1,0 +1,146 @@
+"""Corrections, compared with Bayes' rule on a space that can be enumerated."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from contracts import all_events
+from torch import Tensor, nn
+
+from unordinal.data.spec import Vocabulary
+from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.model import CategoricalModel
+from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.models.diffusion import Diffusion
+from unordinal.nets.classes import ClassTransformer
+from unordinal.tasks.correcting import autoregressive_posterior, correct_reading, diffusion_posterior
+from unordinal.tasks.reading import read
+
+K, L = 3, 4
+STATES = all_events(K, (L,))
+DATA = torch.softmax(2 * torch.randn(K**L, generator=torch.Generator().manual_seed(1), dtype=torch.float64), 0)
+
+
+class ExactNet(nn.Module):
+    """Predicts x_0 at a position from all other positions, exactly, for data with the probabilities DATA."""
+
+    def __init__(self, calls: list[float] | None = None):
+        super().__init__()
+        self.calls = [] if calls is None else calls
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        noise = time[0].double()
+        self.calls.append(float(noise))
+        each = torch.where(z.unsqueeze(1) == STATES, 1 - noise + noise / K, noise / K)  # (N, S, L)
+        onehot = torch.nn.functional.one_hot(STATES, K).double()
+        found = []
+        for position in range(z.shape[1]):
+            others = torch.cat([each[..., :position], each[..., position + 1 :]], -1).prod(-1)
+            found.append((others * DATA) @ onehot[:, position])
+        return torch.stack(found, 1).log()
+
+
+def exact_model() -> Diffusion:
+    return Diffusion(ExactNet(), noise=ContinuousUniformNoise(K), event_shape=(L,))
+
+
+def channel(rate: float) -> Tensor:
+    """q(observed | clean) for all pairs of sequences: (S clean, S observed)."""
+    same = STATES.unsqueeze(1) == STATES.unsqueeze(0)
+    return torch.where(same, 1 - rate, rate / (K - 1)).double().prod(-1)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+def test_one_pass_is_the_bayes_optimal_corrector(rate: float) -> None:
+    joint = DATA.unsqueeze(1) * channel(rate)  # (clean, observed)
+    posterior = joint / joint.sum(0)
+    onehot = torch.nn.functional.one_hot(STATES, K).double()
+    marginals = torch.einsum("co,clk->olk", posterior, onehot)
+    for observed, expected in zip(STATES, marginals, strict=True):
+        found = diffusion_posterior(exact_model(), observed, error_rate=rate)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_second_pass_combines_the_other_positions_with_what_was_observed() -> None:
+    calls: list[float] = []
+    model = Diffusion(ExactNet(calls), noise=ContinuousUniformNoise(K), event_shape=(L,))
+    observed, rate = STATES[7], 0.2
+    first = diffusion_posterior(model, observed, error_rate=rate)
+    second = diffusion_posterior(model, observed, error_rate=rate, passes=2)
+    seen, noise = first.argmax(-1), calls[-1]
+    assert noise < calls[0]
+    net_says = torch.softmax(ExactNet()(seen.unsqueeze(0), torch.tensor([noise])), -1)[0]
+    likelihood = torch.where(torch.arange(K) == observed.unsqueeze(1), 1 - rate, rate / (K - 1))
+    expected = net_says * likelihood / (net_says * likelihood).sum(-1, keepdim=True)
+    torch.testing.assert_close(second, expected, rtol=1e-4, atol=1e-6)
+
+
+def causal_model() -> AutoregressiveModel:
+    torch.manual_seed(0)
+    model = AutoregressiveModel(ClassTransformer(K, width=8, num_blocks=1, num_heads=1), event_shape=(L,)).double()
+    nn.init.normal_(model.net.out.weight, std=1.5)
+    return model.eval()
+
+
+@torch.no_grad()
+def test_a_full_beam_finds_the_exact_maximum_and_posterior() -> None:
+    model, rate = causal_model(), 0.2
+    log_p = model.log_prob(STATES)
+    onehot = torch.nn.functional.one_hot(STATES, K).double()
+    for index, observed in enumerate(STATES[::5]):
+        joint = log_p + channel(rate)[:, 5 * index].log()
+        found = autoregressive_posterior(model, observed, error_rate=rate, beam=K**L)
+        torch.testing.assert_close(found, torch.einsum("s,slk->lk", torch.softmax(joint, 0), onehot))
+        narrow = autoregressive_posterior(model, observed, error_rate=rate, beam=1)
+        assert torch.equal(narrow.sum(-1), torch.ones(L, dtype=torch.float64))
+    fixed = torch.tensor([True, False, False, True])
+    found = autoregressive_posterior(model, STATES[40], error_rate=rate, beam=K**L, is_fixed=fixed)
+    assert torch.equal(found.argmax(-1)[fixed], STATES[40][fixed])
+    assert found[0, STATES[40][0]] == pytest.approx(1)
+
+
+def test_suggestions_name_the_place_the_symbols_and_the_probability() -> None:
+    reading = read("Cab, c", Vocabulary("chars", " abc"))
+
+    def posterior(x: Tensor) -> Tensor:
+        p = torch.nn.functional.one_hot(x, 4).double()
+        p[0], p[3], p[4] = (torch.tensor(v).double() for v in ([0, 0.9, 0, 0.1], [0, 1, 0, 0], [0, 0.4, 0.3, 0.3]))
+        return p
+
+    found = correct_reading(reading, posterior)
+    assert found.text == "Aab, c"  # the comma is protected, and the last one is not sure enough
+    (suggestion,) = found.suggestions
+    assert (suggestion.start, suggestion.old, suggestion.new) == (0, "C", "A")
+    assert suggestion.probability == pytest.approx(0.9)
+    assert correct_reading(reading, posterior, threshold=0.35).text == "Aab, a"
+    for text in ("", "1, 2", "\n"):
+        assert correct_reading(read(text, Vocabulary.text8()), posterior).text == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"error_rate": 0.0}, "`error_rate` must be above 0 and below 0.667, got 0"),
+        ({"error_rate": 1.0}, "must be above 0 and below 0.667, got 1"),
+        ({"error_rate": math.nan}, "got nan"),
+        ({"error_rate": 0.1, "passes": 0}, "`passes` must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        diffusion_posterior(exact_model(), STATES[0], **settings)  # type: ignore[arg-type]
+
+
+def test_models_that_cannot_correct_are_refused() -> None:
+    pairs: list[tuple[CategoricalModel, object, str]] = [
+        (causal_model(), diffusion_posterior, "needs a diffusion with uniform noise"),
+        (exact_model(), autoregressive_posterior, "needs an autoregressive model"),
+    ]
+    for (model, method, message), settings in itertools.product(pairs, [{"error_rate": 0.1}]):
+        assert callable(method)
+        given = settings if method is diffusion_posterior else {**settings, "beam": 2}
+        with pytest.raises(ValueError, match=message):
+            method(model, STATES[0], **given)
+    with pytest.raises(ValueError, match="`threshold` is a probability"):
+        correct_reading(read("a", Vocabulary.text8()), lambda x: x, threshold=2.0)
