@@ -103,7 +103,7 @@ def test_a_full_beam_finds_the_exact_maximum_and_posterior() -> None:
 def test_suggestions_name_the_place_the_symbols_and_the_probability() -> None:
     reading = read("Cab, c", Vocabulary("chars", " abc"))
 
-    def posterior(x: Tensor) -> Tensor:
+    def posterior(x: Tensor, is_fixed: Tensor, advance: object) -> Tensor:
         p = torch.nn.functional.one_hot(x, 4).double()
         p[0], p[3], p[4] = (torch.tensor(v).double() for v in ([0, 0.9, 0, 0.1], [0, 1, 0, 0], [0, 0.4, 0.3, 0.3]))
         return p
@@ -143,4 +143,4 @@ def test_models_that_cannot_correct_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             method(model, STATES[0], **given)
     with pytest.raises(ValueError, match="`threshold` is a probability"):
-        correct_reading(read("a", Vocabulary.text8()), lambda x: x, threshold=2.0)
+        correct_reading(read("a", Vocabulary.text8()), lambda x, *_: x, threshold=2.0)

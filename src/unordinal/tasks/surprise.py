@@ -1,0 +1,143 @@
+"""How surprising an example is: its bits under a model, in all and for each position, and beside a reference."""
+
+import lzma
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unordinal.model import CategoricalModel, device_of
+from unordinal.progress import Progress, silent
+from unordinal.tasks.windows import windows
+
+CONTEXT = 64  # positions before a window that its bits are given
+BATCH_SYMBOLS = 8192  # symbols at a time
+DRAWS = 32  # of a bound, for each example
+SAMPLES = 64  # of a model, from which its typical bits are estimated
+
+
+@dataclass(frozen=True)
+class Bits:
+    """The bits of one example.
+
+    Args:
+        bits: the bits of the whole example.
+        error: their standard error; None where they are exact.
+        num_symbols: the number of symbols of the example.
+        positions: the bits of each position, where the model has them.
+    """
+
+    bits: float
+    error: float | None
+    num_symbols: int
+    positions: tuple[float, ...] | None = None
+
+    @property
+    def per_symbol(self) -> float:
+        """The bits per symbol."""
+        return self.bits / self.num_symbols
+
+
+def bits_of(
+    model: CategoricalModel, examples: Sequence[Tensor], *, seed: int = 0, progress: Progress = silent
+) -> list[Bits]:
+    """Return the bits of examples, each of shape (*D); sequences may have different lengths.
+
+    An autoregressive model gives exact bits of each position given those before it, of which it sees as many as it was
+    trained with. Other models give a bound of the whole, averaged over several draws, with its error.
+    """
+    if any(len(x) == 0 for x in examples):
+        raise ValueError("an example without symbols has no bits; leave empty ones out")
+    if model.abilities.sequential:
+        return sequential_bits(model, examples, progress)
+    found = []
+    with progress("Scoring", len(examples)) as advance, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for x in examples:
+            found.append(bound_of(model, x))
+            advance(1)
+    return found
+
+
+@torch.no_grad()
+def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progress: Progress) -> list[Bits]:
+    """Return the bits of each position given those before it, in windows; windows of one length share a batch."""
+    size = model.event_shape[0]
+    context = min(CONTEXT, (size - 1) // 2)
+    bits = [torch.zeros(len(x), dtype=torch.float64) for x in examples]
+    jobs = [
+        (index, window) for index, x in enumerate(examples) for window in windows(len(x), size, context, is_causal=True)
+    ]
+    jobs.sort(key=lambda job: job[1].stop - job[1].start)
+    device, place = device_of(model), 0
+    with progress("Scoring", len(jobs)) as advance:
+        while place < len(jobs):
+            longest = jobs[place][1].stop - jobs[place][1].start
+            some = jobs[place : place + max(1, BATCH_SYMBOLS // longest)]
+            some = [job for job in some if job[1].stop - job[1].start == longest]
+            x = torch.stack([examples[index][w.start : w.stop].long() for index, w in some])
+            log_p = model.conditionals(x.to(device)).log().cpu().gather(-1, x.unsqueeze(-1)).squeeze(-1)
+            for (index, w), row in zip(some, log_p.double(), strict=True):
+                bits[index][w.first : w.last] = -row[w.first - w.start : w.last - w.start] / math.log(2)
+            place += len(some)
+            advance(len(some))
+    return [Bits(float(row.sum()), None, len(row), tuple(row.tolist())) for row in bits]
+
+
+@torch.no_grad()
+def bound_of(model: CategoricalModel, x: Tensor) -> Bits:
+    """Return the bound of one example (*D), averaged over draws whose times are spread evenly."""
+    if x.dim() == 1 and len(model.event_shape) == 1 and len(x) > model.event_shape[0]:
+        parts = [bound_of(model, x[w.first : w.last]) for w in windows(len(x), model.event_shape[0], 0)]
+        error = math.sqrt(sum((part.error or 0.0) ** 2 for part in parts))
+        return Bits(sum(part.bits for part in parts), error, len(x))
+    batch = x.long().expand(DRAWS, *x.shape).to(device_of(model))
+    if model.is_exact:
+        return Bits(float(-model.elbo(batch[:1])) / math.log(2), None, x.numel())
+    if model.abilities.times:
+        position = (torch.arange(DRAWS, dtype=torch.float64) + torch.rand(DRAWS, dtype=torch.float64)) / DRAWS
+        draws = -model.elbo_at(batch, position).double().cpu() / math.log(2)
+    else:
+        draws = -model.elbo(batch).double().cpu() / math.log(2)
+    return Bits(float(draws.mean()), float(draws.std() / math.sqrt(DRAWS)), x.numel())
+
+
+Reference = Callable[[Tensor], float]
+"""Returns the bits of an example under something that knows nothing of what the model learned."""
+
+
+def xz_bits(x: Tensor) -> float:
+    """Return the size in bits of an example compressed by itself with xz, without headers: how complex it is."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}]
+    values = x.to(torch.uint8 if int(x.max()) < 256 else torch.int32).numpy()
+    return 8.0 * len(lzma.compress(values.tobytes(), lzma.FORMAT_RAW, filters=filters))
+
+
+def order_1_bits(examples: Sequence[Tensor], num_classes: int) -> list[float]:
+    """Return the bits of examples under counts of pairs of symbols in all of them: what any text like these has."""
+    pairs = torch.ones(num_classes + 1, num_classes, dtype=torch.float64)  # one count for each, and a start
+    for x in examples:
+        flat = x.long().flatten()
+        before = torch.cat([torch.tensor([num_classes]), flat[:-1]])
+        pairs.index_put_((before, flat), torch.ones(len(flat), dtype=torch.float64), accumulate=True)
+    log_p = (pairs / pairs.sum(1, keepdim=True)).log2()
+    found = []
+    for x in examples:
+        flat = x.long().flatten()
+        before = torch.cat([torch.tensor([num_classes]), flat[:-1]])
+        found.append(-float(log_p[before, flat].sum()))
+    return found
+
+
+def typical_bits(model: CategoricalModel, seed: int = 0) -> Tensor:
+    """Return the mean bits of each position in samples of a sequential model: (L,).
+
+    A typical example has about as many bits as the model's own samples; one with far fewer is as unusual as one with
+    far more.
+    """
+    generator = torch.Generator(device_of(model)).manual_seed(seed)
+    x = model.sample(SAMPLES, generator=generator).cpu()
+    rows = bits_of(model, list(x))
+    return torch.tensor([row.positions for row in rows], dtype=torch.float64).mean(dim=0)
