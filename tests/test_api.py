@@ -256,6 +256,30 @@ def test_a_bare_model_is_scored(tmp_path: Path) -> None:
         unordinal.score(model)
 
 
+def test_a_run_corrects_fills_and_measures(book: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"length": 16, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
+    run = unordinal.fit("arm", book, out=tmp_path / "arm", steps=3, progress=False, **settings)
+    assert len(run.correct("the qxick fox").text) == 13
+    filled = run.fill("the _uick fox", num=2)
+    assert filled.text == filled.proposals[0].text
+    short, array = run.bits(["the fox", torch.zeros(4, dtype=torch.long)])
+    assert short.positions is not None
+    assert sum(short.positions) == pytest.approx(short.bits)
+    assert array.num_symbols == 4
+    for call, message in (
+        (lambda: run.bits("the fox"), "takes a list of texts"),
+        (lambda: run.bits([torch.tensor([99])]), "x has class 99"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    codes = unordinal.fit("arm", torch.randint(5, (300, 8)), out=tmp_path / "codes", steps=2, progress=False)
+    with pytest.raises(ValueError, match="`correct` is for text; the classes of array have no characters"):
+        codes.correct("the fox")
+    with pytest.raises(ValueError, match="expected an exact model over the same alphabet"):
+        run.fill("the _ox", judge=codes)
+    assert len(codes.bits(torch.randint(5, (3, 8)))) == 3
+
+
 def test_public_names_are_shown() -> None:
     assert {"fit", "load", "score", "Run", "Diffusion", "coupling_flow", "RECIPES"} <= set(dir(unordinal))
     for name in dir(unordinal):

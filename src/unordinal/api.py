@@ -17,12 +17,16 @@ from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.compare import Comparison, compare_models
 from unordinal.evaluate.likelihood import Score, score_split
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, check_classes
 from unordinal.pretrained import is_pretrained, pretrained_folder
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, shape_wanted
 from unordinal.rundata import WHOLE, check_alike, data_of, given_shape, loaded_data
+from unordinal.tasks.correcting import Corrected, correct_text
 from unordinal.tasks.drawing import draw
+from unordinal.tasks.filling import Filled, fill_text
+from unordinal.tasks.reading import read
+from unordinal.tasks.surprise import Bits, bits_of
 from unordinal.train.log import Reporter
 from unordinal.train.run import RunFolder
 from unordinal.train.start import best_device, train_run
@@ -106,6 +110,67 @@ class Run:
     def score(self, data: Any = None, **settings: Any) -> Score:
         """Bits per dimension of the run's own data, or of others; see `unordinal.score`."""
         return score(self, data, **settings)
+
+    def correct(self, text: str, **settings: Any) -> Corrected:
+        """Correct substituted letters of a text.
+
+        Args:
+            text: the text, in any characters. What the run's alphabet lacks stays as it is.
+            **settings: `error_rate`, the share of letters that are wrong; `threshold`, the least probability of a
+                suggestion; `passes` of a diffusion; `beam` of an autoregressive model; see `correct_text`.
+
+        Returns:
+            The corrected text and the suggestions, each with its probability.
+        """
+        return correct_text(self.model, text, self.text_vocabulary("correct"), **settings)
+
+    def fill(self, text: str, *, gap: str = "_", num: int = 5, judge: "Run | None" = None, **settings: Any) -> Filled:
+        """Fill the gaps of a text.
+
+        Args:
+            text: the text, with `gap` in place of every missing symbol.
+            gap: the sign of a missing symbol.
+            num: how many proposals.
+            judge: the run of an exact model over the same alphabet, by whose probability proposals are ranked; without
+                it, proposals are ranked by the run's own probability of what it filled in.
+            **settings: `seed`, `progress`.
+
+        Returns:
+            The proposals, the likeliest first.
+        """
+        if judge is not None and (judge.vocabulary != self.vocabulary or not judge.model.is_exact):
+            raise ValueError(f"{judge.folder.path} cannot rank: expected an exact model over the same alphabet")
+        vocabulary = self.text_vocabulary("fill")
+        other = None if judge is None else judge.model
+        return fill_text(self.model, text, vocabulary, gap=gap, num=num, judge=other, **settings)
+
+    def bits(self, examples: Any, **settings: Any) -> list[Bits]:
+        """Return how many bits each example has: how surprising it is.
+
+        Args:
+            examples: texts, or arrays of classes, in a list; or one array (N, *D).
+            **settings: `seed`, `progress`.
+
+        Returns:
+            The bits of each example with their error, and of each of its positions where the model has them.
+        """
+        if isinstance(examples, str):
+            raise ValueError("`bits` takes a list of texts; put the one text into a list")
+        return bits_of(self.model, [self.classes_of(example) for example in examples], **settings)
+
+    def classes_of(self, example: Any) -> torch.Tensor:
+        """Return the classes of a text, or of an array of classes, once they can be this run's."""
+        if isinstance(example, str):
+            return read(example, self.text_vocabulary("bits")).x
+        x = torch.as_tensor(example)
+        check_classes(self.model, x.unsqueeze(0))
+        return x.long()
+
+    def text_vocabulary(self, what: str) -> Vocabulary:
+        """Return the alphabet, which this task needs."""
+        if self.vocabulary is None or self.spec.is_map:
+            raise ValueError(f"`{what}` is for text; the classes of {self.spec.name} have no characters")
+        return self.vocabulary
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Copy configuration and weights, which are all that `load` needs, into a new folder."""

@@ -9,7 +9,7 @@ import numpy as np
 from unordinal.config import DataConfig
 from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
 from unordinal.data.levels import Colours, Levels
-from unordinal.data.spec import MAX_CHARACTERS
+from unordinal.data.spec import MAX_CHARACTERS, DataSpec
 from unordinal.data.splits import Data
 from unordinal.progress import Advance, Progress
 
@@ -102,6 +102,43 @@ def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | N
         maps.append(pixels)
         advance(1)
     return np.stack(maps)
+
+
+def read_map(file: Path, spec: DataSpec) -> np.ndarray:
+    """Return the classes of one PNG in the form of a run's own maps: (height, width) uint8."""
+    named: Levels | Colours | None = Levels.of_text(spec.levels) if spec.levels else None
+    with opened_png(file) as stream:
+        if named is None and spec.categories and is_colour_png(stream):
+            pixels = Colours(spec.categories).classes_of(read_pixels(stream, str(file), ("RGB",)), str(file))
+        else:
+            pixels = read_indices(stream, str(file))
+            pixels = pixels if named is None else named.classes_of(pixels, str(file))
+    if int(pixels.max()) >= spec.num_classes:
+        raise ValueError(f"{file} has class {int(pixels.max())}, but the run's maps have {spec.num_classes} classes")
+    return pixels
+
+
+def read_mask(file: Path) -> np.ndarray:
+    """Return which pixels of a PNG are not black: (height, width) booleans."""
+    with opened_png(file) as stream:
+        modes = ("RGB",) if is_colour_png(stream) else INDEX_MODES
+        pixels = read_pixels(stream, str(file), modes)
+    return np.asarray(pixels > 0 if pixels.ndim == 2 else (pixels > 0).any(axis=-1))
+
+
+def opened_png(file: Path) -> IO[bytes]:
+    """Open a file, or say in one line why that is not possible."""
+    try:
+        return file.expanduser().open("rb")
+    except OSError as error:
+        raise ValueError(f"cannot read {file}: {error.strerror}") from error
+
+
+def is_colour_png(file: IO[bytes]) -> bool:
+    """Whether the header of a PNG says that its pixels are colours; the file is left at its beginning."""
+    header = file.read(HEADER_BYTES)
+    file.seek(0)
+    return len(header) == HEADER_BYTES and header[COLOUR_TYPE_BYTE] in (2, 6)
 
 
 def pngs_in(folder: Path) -> list[Path]:

@@ -1,0 +1,58 @@
+"""`unordinal bits`."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Cli, refused
+
+
+def test_lines_are_ranked_by_their_bits(cli: Cli, arms: dict[str, Path]) -> None:
+    Path("lines.txt").write_text("the quick brown fox\n\nzzzz qqqq xxxx\nthe lazy dog\n")
+    result = cli("bits", "lines.txt", "--run", arms["arm"], "--json", "--positions")
+    assert result.code == 0, result.err
+    lines = result.json["lines"]
+    assert sorted(line["line"] for line in lines) == [1, 3, 4]
+    values = [line["bits_per_symbol"] for line in lines]
+    assert values == sorted(values, reverse=True)
+    for line in lines:
+        assert sum(line["positions"]) == pytest.approx(line["bits"])
+        assert line["error"] is None
+    plain = cli("bits", "lines.txt", "--run", arms["arm"], "--top", "1", "--positions")
+    assert plain.out.count("\n") == 1
+    assert "1 line: line, bits per character" in plain.err
+
+
+def test_references_and_typical_lines(cli: Cli, arms: dict[str, Path], diffusions: dict[str, Path]) -> None:
+    Path("lines.txt").write_text("the quick brown fox jumps\nthe the the the the the the\n")
+    for words in (["--against", "xz"], ["--against", "counts"], ["--against", arms["arm"]], ["--typical"]):
+        result = cli("bits", "lines.txt", "--run", arms["arm"], *words, "--json")
+        assert result.code == 0, result.err
+        scores = [line["score"] for line in result.json["lines"]]
+        assert scores == sorted(scores, reverse=True)
+        if words[-1] == arms["arm"]:
+            assert scores == [0, 0]  # a model against itself
+    bound = cli("bits", "lines.txt", "--run", diffusions["absorbing"], "--json")
+    assert all(line["error"] > 0 for line in bound.json["lines"])
+    assert " ± " in cli("bits", "lines.txt", "--run", diffusions["absorbing"]).out
+
+
+def test_a_heat_map_is_one_page_without_outside_requests(cli: Cli, arms: dict[str, Path]) -> None:
+    result = cli("bits", "--text", "a <b> & c", "--run", arms["arm"], "--html", "heat.html")
+    assert result.code == 0, result.err
+    page = Path("heat.html").read_text()
+    assert "http" not in page
+    assert "<b>" in page
+    assert page.count('title="') == 5  # a, b, c and the two runs between them
+
+
+def test_what_cannot_be_scored_is_refused(cli: Cli, arms: dict[str, Path], diffusions: dict[str, Path]) -> None:
+    run = ["--run", arms["arm"]]
+    refused(cli("bits", "--text", " \n", *run), "the text is empty")
+    refused(cli("bits", "none.txt", *run), "cannot read none.txt")
+    refused(cli("bits", "--text", "a", *run, "--top", "0"), "--top must be at least 1")
+    refused(cli("bits", "--text", "a", *run, "--typical", "--against", "xz"), "not both")
+    refused(cli("bits", "--text", "a", "--run", diffusions["absorbing"], "--positions"), "need an autoregressive model")
+    refused(cli("bits", "--text", "a", "--run", diffusions["maps"]), "is for text")
+    refused(cli("bits", "--text", "a", *run, "--against", diffusions["maps"]), "has another alphabet")
+    Path("bad.txt").write_bytes(b"\xff\xfe")
+    refused(cli("bits", "bad.txt", *run), "is not UTF-8 text")
