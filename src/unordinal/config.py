@@ -67,6 +67,9 @@ class TrainConfig:
     lengths: tuple[int, ...] = ()
     """Cut the sequences of a batch into pieces of one of these lengths, drawn for each step: 32 64 128 256, say. A
     model that is to be used on short texts should see some."""
+    mutate: float = 0.0
+    """Replace this share of the symbols that are trained on by random ones: for a background model, beside which
+    `unordinal bits --against` ranks examples."""
     accumulate: int | None = None
     """Parts into which a batch is cut; their gradients are added up. Default 1 on a GPU, on a CPU what suits the
     network."""

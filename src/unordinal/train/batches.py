@@ -7,13 +7,19 @@ from unordinal.config import TrainConfig
 from unordinal.data.splits import Split
 
 
-def draw_batch(split: Split, config: TrainConfig, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+def draw_batch(
+    split: Split, config: TrainConfig, generator: torch.Generator, num_classes: int
+) -> tuple[Tensor, list[int]]:
     """Draw examples (B, *D) and where each of them starts.
 
     With `lengths` the examples are cut into pieces of one of these lengths, the same for the whole batch: shorter
-    pieces are more of them, so that a step sees as many symbols as ever.
+    pieces are more of them, so that a step sees as many symbols as ever. With `mutate`, that share of the symbols is
+    redrawn uniformly from the classes.
     """
     x, starts = split.crops(config.batch_size, generator)
+    if config.mutate:
+        is_mutated = torch.rand(x.shape, generator=generator) < config.mutate
+        x = torch.where(is_mutated, torch.randint(num_classes, x.shape, generator=generator), x)
     if not config.lengths:
         return x, starts
     length = config.lengths[int(torch.randint(len(config.lengths), (), generator=generator))]

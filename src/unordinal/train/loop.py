@@ -144,7 +144,7 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak_lr"] * factor
         self.hooks.progressed(self.fraction)
-        x, starts = draw_batch(self.data.train, config, self.generator)
+        x, starts = draw_batch(self.data.train, config, self.generator, model.num_classes)
         x = x.to(self.device)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
