@@ -22,6 +22,17 @@ def naive_bits(train: list[int], test: list[int], k: int, order: int) -> float:
     return sum(bits) / len(bits)
 
 
+def test_probabilities_of_single_symbols_are_those_of_a_sequence_and_sum_to_one() -> None:
+    rng = np.random.default_rng(0)
+    train, test = rng.integers(0, 3, 200), rng.integers(0, 3, 30)
+    model = CountModel(train, 3, 2)
+    contexts = np.stack([test[:-2], test[1:-1]], axis=1)
+    whole = 30 * model.bits_per_symbol(test) - 2 * model.bits_per_symbol(test[:2])
+    assert -np.log2(model.probabilities(contexts, test[2:])).sum() == pytest.approx(whole)
+    every = sum(model.probabilities(contexts, np.full(28, symbol)) for symbol in range(3))
+    np.testing.assert_allclose(every, 1)
+
+
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
 def test_counts_are_the_recursion(order: int) -> None:
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_a_fixed_paragraph_has_the_bits_of_the_registry(name: str) -> None:
     assert time.monotonic() - began < 5  # far below a second, but machines are busy
     assert run.vocabulary is not None
     x = run.vocabulary.encode(PARAGRAPH).unsqueeze(0)
-    settings = {} if run.model.is_exact else {"repeats": 64}
+    settings: dict[str, Any] = {} if run.model.is_exact else {"repeats": 64}
     score = unordinal.score(run.model, x, seed=0, **settings)
     assert score.bits_per_dim == pytest.approx(PRETRAINED[name].paragraph_bits, abs=0.005)
 

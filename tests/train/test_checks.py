@@ -16,6 +16,7 @@ from unordinal.train.checks import LARGEST_SEED, check_settings
         ({"batch_size": 0}, {}, "`batch_size` 0 must be a positive multiple of `accumulate` 1"),
         ({"batch_size": 8, "accumulate": 3}, {}, "`batch_size` 8 must be a positive multiple of `accumulate` 3"),
         ({"accumulate": 0}, {}, "`accumulate` 0"),
+        ({"mutate": 1.0}, {}, "`mutate` must be at least 0 and below 1, got 1"),
         ({"lr": 0.0}, {}, "`lr` must be above 0, got 0"),
         ({"lr": math.nan}, {}, "`lr` must be above 0, got nan"),
         ({"lr": math.inf}, {}, "`lr` must be above 0, got inf"),

@@ -44,6 +44,17 @@ class CountModel:
             codes = codes * self.num_classes + symbols[place : len(symbols) - k + place]
         return codes
 
+    def probabilities(self, contexts: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        """Return the probability of each symbol after its own context: (N, order) and (N,) -> (N,)."""
+        p = np.full(len(symbols), 1 / self.num_classes)
+        for k, (seen, counts, known, totals) in enumerate(self.tables):
+            codes = np.zeros(len(symbols), np.int64)
+            for place in range(self.order - k, self.order):
+                codes = codes * self.num_classes + contexts[:, place]
+            count = lookup(seen, counts, codes * self.num_classes + symbols)
+            p = (count + BACK_OFF * p) / (lookup(known, totals, codes) + BACK_OFF)
+        return p
+
     def bits_per_symbol(self, symbols: np.ndarray) -> float:
         """Return the mean of -log2 p over a sequence of symbols; the first ones have shorter contexts."""
         p = np.full(len(symbols), 1 / self.num_classes)

@@ -26,11 +26,9 @@ def check_settings(config: TrainConfig, optim: OptimConfig) -> None:
             raise ValueError(f"`{name}` must be at least 1, got {count}")
     if not 0 <= config.seed <= LARGEST_SEED:
         raise ValueError(f"`seed` must be between 0 and {LARGEST_SEED}, got {config.seed}")
-    for name, share in (("optim.ema", optim.ema), ("optim.beta2", optim.beta2)):
+    for name, share in (("optim.ema", optim.ema), ("optim.beta2", optim.beta2), ("mutate", config.mutate)):
         if not 0 <= share < 1:
             raise ValueError(f"`{name}` must be at least 0 and below 1, got {share:g}")
-    if not 0 <= config.mutate < 1:
-        raise ValueError(f"`mutate` is a share of the symbols, at least 0 and below 1; got {config.mutate:g}")
     if not 0 < optim.decay_per_epoch <= 1:
         raise ValueError(f"`optim.decay_per_epoch` must be above 0 and at most 1, got {optim.decay_per_epoch:g}")
     if optim.clip is not None and not optim.clip > 0:
