@@ -56,7 +56,7 @@ class SampleArgs:
     """Write the samples here instead of printing them: .npy or .json for classes, .fasta, anything else for text."""
     chain: Path | None = None
     """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
-    an animated map, .json, or one line of text per step."""
+    an animated map, .html for a page that plays it, .json, or one line of text per step."""
     grid: Path | None = None
     """Maps: write the samples (the first 64), beside as many of the test split where the data are at hand, to this PNG
     file."""

@@ -49,6 +49,7 @@ def smallest_type_of(largest: int) -> "type[np.unsignedinteger]":
 def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpec") -> None:
     """Write x_T, ..., x_0 in the format of the file's ending; most formats show only the first sample in `chains`."""
     from unordinal.data.storage import replacing
+    from unordinal.evaluate.chain_page import chain_page
     from unordinal.evaluate.pictures import plot_map_chain, plot_stages
     from unordinal.evaluate.report import chain_rows, plot_chain, shown_time
 
@@ -60,6 +61,8 @@ def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpe
             plot_stages(chain_rows(chains, STAGES), spec, file)
         elif kind == ".png":
             plot_chain(chain, spec, file)
+        elif kind in (".html", ".htm"):
+            file.write(chain_page(chain, spec).encode())
         elif kind == ".json":
             file.write(json.dumps([{"t": t, "x": x.tolist(), "shown": spec.show_noisy(x)} for t, x in chain]).encode())
         else:
