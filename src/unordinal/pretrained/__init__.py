@@ -35,7 +35,13 @@ class Pretrained:
     paragraph_bits: float
 
 
-PRETRAINED: dict[str, Pretrained] = {}
+PRETRAINED: dict[str, Pretrained] = {
+    "text8-arm": Pretrained(
+        "autoregressive Transformer with tables of n-grams: continues and scores English text, exactly",
+        "fbe5a3f326121605b606dfd0417a7c8194963431d6a8e5e8c250acda9aa11b4d",
+        1.9485,
+    ),
+}
 """The models by name."""
 
 

@@ -1,8 +1,8 @@
 """Turn a run into a model of this package: `python -m unordinal.pretrained.export RUN NAME` (for maintainers)."""
 
 import hashlib
+import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import safetensors.torch
@@ -17,7 +17,10 @@ def export(run: Path, name: str, into: Path = HERE) -> str:
     config, spec = RunFolder(run).read()
     data = f"{spec.name.partition(':')[0]}:{Path(spec.name.partition(':')[2]).name}"  # the file, without its folder
     folder = RunFolder(into / name)
-    folder.write_config(replace(config, data=replace(config.data, name=data)), replace(spec, name=data))
+    folder.write_config(config, spec)
+    described = json.loads(folder.config.read_text())
+    described["run"]["data"]["name"] = described["data"]["name"] = data
+    folder.config.write_text(json.dumps(described, indent=2) + "\n")
     tensors = safetensors.torch.load_file(RunFolder(run).weights)
     halves = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
     with replacing(folder.weights) as file:
