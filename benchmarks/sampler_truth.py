@@ -20,6 +20,7 @@ from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.samplers import CORRECTED_SHARE
+from unordinal.names import counted
 
 Positions = tuple[bool, ...]
 """Which positions change in a step."""
@@ -242,7 +243,7 @@ def main(picture: Path | None) -> None:
         space = Space(data, 2, length, noise)
         name = "absorbing" if isinstance(noise, AbsorbingNoise) else "uniform"
         print(f"\n{name} noise, binary sequences of {length}, neighbours alike with probability {stay:g}")
-        print(f"{'sampler':<15}" + "".join(f"{n:>9} calls" for n in calls))
+        print(f"{'sampler':<15}" + "".join(f"{counted(n, 'call'):>15}" for n in calls))
         for sampler, distribution in samplers.items():
             row = {n: space.distance(distribution(space, n)) for n in calls if not (sampler == "corrected" and n < 2)}
             curves[f"{name}, {sampler}"] = row
@@ -260,6 +261,8 @@ def draw_curves(curves: dict[str, dict[int, float]], picture: Path) -> None:
         axis = axes[0 if noise == "absorbing" else 1]
         axis.plot(list(row), [max(value, 1e-4) for value in row.values()], marker="o", label=sampler)
         axis.set(title=f"{noise} noise", xlabel="network calls", xscale="log", yscale="log")
+        axis.minorticks_off()
+        axis.set_xticks(list(row), [str(calls) for calls in row])
         axis.legend()
     axes[0].set_ylabel("total variation distance from the data")
     figure.tight_layout()

@@ -42,6 +42,9 @@ SMALL_MODELS = {  # by the name of the recipe
 
 def small_flags(preset: str, data: str = "") -> list[str]:
     """Flags that make a model a few weights large: that of an experiment, or one by name for its data."""
+    if preset in ("uniform", "absorbing"):  # came after the paper
+        heads = "--model.net.global-heads" if preset == "uniform" else "--model.net.num-heads"
+        return [*RUN, "--length", "32", "--model.net.width", "16", "--model.net.num-blocks", "1", heads, "2"]
     if preset in RECIPES:
         preset = f"{'cityscapes' if data == 'streets' else 'text8'}/{preset}"
     recipe, task = experiments()[preset]

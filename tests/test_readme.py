@@ -49,7 +49,10 @@ def test_commands_run(name: str, cli: Cli, tmp_path: Path) -> None:
         assert result.code == 0, (words, result.err)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/extending.md"])
+TASKS = ["docs/correcting.md", "docs/filling.md", "docs/surprise.md"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/extending.md", *TASKS])
 def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shown = blocks(ROOT / name, "python")
