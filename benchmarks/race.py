@@ -57,6 +57,7 @@ CONTESTANTS: dict[str, Callable[[str], RunConfig]] = {
     "uniform": lambda size: configured("uniform", size),
     "absorbing": lambda size: configured("absorbing", size),
     "arm": lambda size: configured("arm", size),
+    "arm-ngrams": lambda size: with_settings(configured("arm", size), {"model.ngrams.orders": (3, 4, 5)}),
     "argmax-ar": lambda size: configured("argmax-ar", size),
 }
 

@@ -58,6 +58,7 @@ def test_sequences_of_several_lengths_are_joined(tmp_path: Path) -> None:
         (">a\nACGN\n", "ACGT", "the record 'a' has the letter 'N' at position 3; expected ACGT"),
         ("ACGT\n", None, "line 1 comes before any line with >"),
         ("", None, "contains no records"),
+        (">a\nACGT\n>b\nAC!T\n", None, "the record 'b' has the letter '!' at position 2; expected ACGT"),
         (">a\n>b\nAC\n", None, "the record 'a' has no sequence"),
         (">a\nAAAA\n", None, "at least two different characters"),
         (">a\nACGT\n", "AACGT", "at least two different characters"),

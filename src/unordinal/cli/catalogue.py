@@ -190,7 +190,8 @@ def describe(data: "Data", others: dict[str, float]) -> None:
     for name, size in zip(("train", "val", "test"), data.spec.split_sizes, strict=True):
         split = data.split(name)
         tail = f", the last {split.num_unscored} not scored" if split.num_unscored else ""
-        print(f"  {name:<5} {size:>12,} {what}: {len(split):,} examples{tail}")
+        cut = "" if split.length is None else f": {len(split):,} examples"
+        print(f"  {name:<5} {size:>12,} {what}{cut}{tail}")
     if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
         print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
     print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")

@@ -11,6 +11,7 @@ from unordinal.data.splits import Data
 from unordinal.data.text import TextFile
 from unordinal.progress import Progress
 
+ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*-"  # letters, stop codons and gaps, unless `letters` says otherwise
 ENDINGS = (".fasta", ".fa", ".fna", ".faa", ".ffn")
 
 
@@ -27,7 +28,7 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
     lowered = sum(sum(letter.islower() for letter in sequence) for _, sequence in records)
     records = [(name, sequence.upper()) for name, sequence in records]
     found = "".join(sorted({letter for _, sequence in records for letter in sequence}))
-    letters = vocabulary.symbols if vocabulary else config.letters or found
+    letters = vocabulary.symbols if vocabulary else config.letters or "".join(c for c in found if c in ALLOWED)
     for name, sequence in records:
         if not sequence:
             raise ValueError(f"{file.path}: the record {name!r} has no sequence")
