@@ -1,5 +1,6 @@
 """Every recipe: built, trained and drawn from the same way, with no wait inside its loss; and a family from outside."""
 
+import math
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -253,7 +254,11 @@ FAMILIES += [("discrete-flow", "sequences"), ("latent-af-af", "sequences"), ("va
     [case if case in FAMILIES else pytest.param(*case, marks=pytest.mark.slow) for case in EVERY],
 )
 def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_path: Path) -> None:
-    """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule and batches."""
+    """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule and batches.
+
+    The loss is in bits per dimension, as in `fit`: straight-through gradients of discrete flows jump with the rounding
+    of another unit.
+    """
     data, num_steps, seed, lr = example_data(shape), 40, 3, 3e-3
     optim: dict[str, Any] = {"optimizer": "adam", "ema": 0.0, "clip": None, "warmup": 0, "decay_to_zero": False}
     train: dict[str, Any] = {"steps": num_steps, "batch_size": 16, "lr": lr, "seed": seed, "keep": "last"}
@@ -264,7 +269,7 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     for step in range(num_steps):
         x, _ = data.train.crops(16, batches)
         model.hooks.progressed(step / num_steps)  # fit weighs the KL of latent flows by how far it is
-        loss = model.training_loss(x).mean()
+        loss = model.training_loss(x).sum() * (1 / (math.log(2) * x[0].numel())) / len(x)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
