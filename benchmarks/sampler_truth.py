@@ -42,12 +42,14 @@ class Space:
         num_classes: the number of classes K.
         length: the number of positions L.
         noise: the noise process.
+        known: classes of positions that are given, -1 where they are free; None for none.
     """
 
     data: Tensor
     num_classes: int
     length: int
     noise: NoiseProcess
+    known: tuple[int, ...] | None = None
 
     @cached_property
     def x(self) -> Tensor:
@@ -65,6 +67,8 @@ class Space:
 
     def prediction(self, t: Time) -> Tensor:
         """Return p(x_0 | noisy classes of all other positions) for every noisy sequence: (Z, L, K)."""
+        if isinstance(self.noise, AbsorbingNoise):
+            t = 0.5  # masks say the same at all times, and at time 1 nothing else is possible
         marginal = self.noise.marginal(self.x, torch.full((len(self.x),), t))  # (S, L, num_input_classes)
         each = torch.stack([marginal[:, i, self.z[:, i]] for i in range(self.length)], dim=-1)  # (S, Z, L)
         onehot = torch.nn.functional.one_hot(self.x, self.num_classes).double()
@@ -80,10 +84,31 @@ class Space:
         log_p = self.noise.log_prior(self.z).double()
         return log_p.exp() / log_p.exp().sum()
 
+    def imposed(self, p: Tensor, t: Time) -> Tensor:
+        """Return a distribution (Z,) with the known positions in their places, corrupted as everything is at time t."""
+        if self.known is None:
+            return p
+        p = p.view((self.noise.num_input_classes,) * self.length)
+        for axis, value in enumerate(self.known):
+            if value < 0:
+                continue
+            shape = [1] * self.length
+            shape[axis] = self.noise.num_input_classes
+            has_mask = isinstance(self.noise, AbsorbingNoise)  # which shows known positions at all times
+            time = torch.tensor([0.0 if has_mask else t], dtype=torch.float64)
+            q = self.noise.marginal(torch.tensor([[value]]), time)[0, 0]
+            p = p.sum(dim=axis, keepdim=True) * q.view(shape)
+        return p.flatten()
+
     def distance(self, p: Tensor) -> float:
-        """Return the total variation distance between the data and a distribution of noisy sequences (Z,)."""
+        """Return the total variation distance between the data and a distribution of noisy sequences (Z,).
+
+        With known positions it is the distance from the data given those.
+        """
         at = torch.zeros(len(self.z), dtype=torch.float64)
-        at[self.code(self.x)] = self.data
+        known = torch.full((self.length,), -1) if self.known is None else torch.tensor(self.known)
+        fits = ((known < 0) | (self.x == known)).all(1)
+        at[self.code(self.x)] = torch.where(fits, self.data, 0.0) / self.data[fits].sum()
         return float((p - at).abs().sum() / 2)
 
     def moved(self, p: Tensor, subsets: Callable[[int], Subsets], landing: Tensor) -> Tensor:
@@ -128,17 +153,20 @@ def chosen(space: Space, places: tuple[int, ...]) -> Positions:
 
 def shown_by(space: Space, calls: int, rule: str) -> Tensor:
     """Return the distribution of samplers that show a number of masked positions with every call: (Z,)."""
-    landing = torch.nn.functional.pad(space.prediction(0.5), (0, 1))  # the same at all times
+    landing = torch.nn.functional.pad(space.prediction(1.0), (0, 1))
     certainty = {
         "entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1),
         "confidence": landing.amax(-1),
     }
-    p = space.prior()
+    p = space.imposed(space.prior(), 1.0)
     for call in range(calls):
 
         def subsets(index: int, left: int = calls - call) -> Subsets:
             places = masked_places(space, index)
             num = max(1, len(places) // left)
+            if not places:
+                yield 1.0, chosen(space, ())
+                return
             if rule == "first-hitting":
                 every = list(itertools.combinations(places, num))
                 for some in every:
@@ -158,7 +186,7 @@ def ancestral(space: Space, calls: int, rule: str = "independent", *, is_correct
     """Return the distribution of ancestral sampling, with positions chosen by a rule, and of its corrected form."""
     everything = (True,) * space.length
     steps = (calls + 1) // 2 if is_corrected else calls
-    p = space.prior()
+    p = space.imposed(space.prior(), 1.0)
     for t, s in itertools.pairwise(space.noise.spaced_times(steps)):
         times = torch.full((len(space.z),), t), torch.full((len(space.z),), s)
         r = space.prediction(t)
@@ -169,6 +197,7 @@ def ancestral(space: Space, calls: int, rule: str = "independent", *, is_correct
             chance, landing = jumps(space, r, after, t, s)
             subsets = [list(far_apart_subsets(row)) for row in chance.tolist()]
             p = space.moved(p, lambda index, subsets=subsets: iter(subsets[index]), landing)  # type: ignore[misc]
+        p = space.imposed(p, s)
         if is_corrected and s > 0:
             p = gibbs(space, p, s)
     return p
@@ -232,24 +261,36 @@ UNIFORM: dict[str, Distribution] = {
 }
 
 
+LENGTH, STAY = 6, 0.9
+KNOWN = (0, -1, -1, 1, -1, -1)
+
+
 def main(picture: Path | None) -> None:
-    length, stay = 6, 0.9
-    data = markov_data(length, stay)
-    curves: dict[str, dict[int, float]] = {}
-    for noise, samplers, calls in (
-        (AbsorbingNoise(2), ABSORBING, (1, 2, 3, 4, 6)),
-        (ContinuousUniformNoise(2), UNIFORM, (1, 2, 3, 4, 6, 12, 24, 48)),
-    ):
-        space = Space(data, 2, length, noise)
-        name = "absorbing" if isinstance(noise, AbsorbingNoise) else "uniform"
-        print(f"\n{name} noise, binary sequences of {length}, neighbours alike with probability {stay:g}")
-        print(f"{'sampler':<15}" + "".join(f"{counted(n, 'call'):>15}" for n in calls))
-        for sampler, distribution in samplers.items():
-            row = {n: space.distance(distribution(space, n)) for n in calls if not (sampler == "corrected" and n < 2)}
-            curves[f"{name}, {sampler}"] = row
-            print(f"{sampler:<15}" + "".join(f"{row[n]:>15.4f}" if n in row else f"{'':>15}" for n in calls))
+    data = markov_data(LENGTH, STAY)
+    masks, uniform = AbsorbingNoise(2), ContinuousUniformNoise(2)
+    print(f"Binary sequences of {LENGTH}, neighbours alike with probability {STAY:g}: distance from the data")
+    curves = table("absorbing", Space(data, 2, LENGTH, masks), ABSORBING, (1, 2, 3, 4, 6))
+    curves |= table("uniform", Space(data, 2, LENGTH, uniform), UNIFORM, (1, 2, 3, 4, 6, 12, 24, 48))
     if picture is not None:
         draw_curves(curves, picture)
+    print(f"\nThe same with the first and the fourth position known, {KNOWN[0]} and {KNOWN[3]}")
+    some = {name: ABSORBING[name] for name in ("ancestral", "first-hitting", "spread")}
+    table("absorbing", Space(data, 2, LENGTH, masks, KNOWN), some, (1, 2, 3, 4))
+    some = {name: UNIFORM[name] for name in ("ancestral", "spread")}
+    table("uniform", Space(data, 2, LENGTH, uniform, KNOWN), some, (1, 4, 12, 48, 96))
+
+
+def table(
+    noise: str, space: Space, samplers: dict[str, Distribution], calls: tuple[int, ...]
+) -> dict[str, dict[int, float]]:
+    """Print the distances of samplers by their number of calls, and return them."""
+    print(f"\n{noise + ' noise':<18}" + "".join(f"{counted(n, 'call'):>12}" for n in calls))
+    curves = {}
+    for sampler, distribution in samplers.items():
+        row = {n: space.distance(distribution(space, n)) for n in calls if not (sampler == "corrected" and n < 2)}
+        curves[f"{noise}, {sampler}"] = row
+        print(f"{sampler:<18}" + "".join(f"{row[n]:>12.4f}" if n in row else f"{'':>12}" for n in calls), flush=True)
+    return curves
 
 
 def draw_curves(curves: dict[str, dict[int, float]], picture: Path) -> None:

@@ -132,20 +132,42 @@ def test_samplers_draw_from_the_distribution_that_enumeration_gives(noise: Noise
     assert float(p.sum()) == pytest.approx(1)
     p = p[space.code(STATES)]  # nothing is masked any more
     assert float(p.sum()) == pytest.approx(1)
-    tables = {t: space.prediction(t).clamp(min=1e-300).log() for t in (noise.spaced_times(calls)[:-1])}
 
     def exact(z: Tensor, t: Tensor) -> Tensor:
-        return (
-            exact_masked(z, t)
-            if noise is MASKS
-            else tables.setdefault(float(t[0]), space.prediction(float(t[0])).clamp(min=1e-300).log())[space.code(z)]
-        )
+        if noise is MASKS:
+            return exact_masked(z, t)
+        return space.prediction(float(t[0])).clamp(min=1e-300).log()[space.code(z)]
 
     generator, num = torch.Generator().manual_seed(0), 20_000
     z = noise.draw_prior((num, 3), torch.device("cpu"), generator=generator)
     x = last(SAMPLERS[name](calls).chain(Predictor(exact), noise, z, generator=generator))
     assert chi_square_p_value(counts_of(x), p) > 1e-4
     assert chi_square_p_value(counts_of(x), torch.roll(p, 1)) < 1e-4  # the test can fail
+
+
+@pytest.mark.parametrize(
+    ("noise", "name"), [(MASKS, "spread"), (MASKS, "ancestral"), (ContinuousUniformNoise(K), "ancestral")]
+)
+def test_known_positions_give_the_distribution_that_enumeration_gives(noise: NoiseProcess, name: str) -> None:
+    """Exact with masks and one position per call; with uniform noise an approximation, whose error is known."""
+    space = Space(DATA, K, 3, noise, known=(-1, 2, -1))
+    calls = 2 if name == "spread" else 3
+    p = (ABSORBING if noise is MASKS else UNIFORM)[name](space, calls)
+    assert (space.distance(p) < 1e-9) == (name == "spread")
+
+    def exact(z: Tensor, t: Tensor) -> Tensor:
+        if noise is MASKS:
+            return exact_masked(z, t)
+        return space.prediction(float(t[0])).clamp(min=1e-300).log()[space.code(z)]
+
+    generator, num = torch.Generator().manual_seed(0), 20_000
+    known = torch.tensor([-1, 2, -1]).expand(num, -1)
+    z = noise.draw_prior((num, 3), torch.device("cpu"), generator=generator)
+    x = last(SAMPLERS[name](calls).chain(Predictor(exact), noise, z, known=known, generator=generator))
+    p = p[space.code(STATES)]
+    kept = p > 0
+    assert chi_square_p_value(counts_of(x)[kept], p[kept]) > 1e-4
+    assert float(counts_of(x)[~kept].sum()) == 0
 
 
 def test_spread_samples_are_closer_to_the_data_than_ancestral_ones() -> None:
