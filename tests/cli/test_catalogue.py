@@ -16,6 +16,7 @@ def test_presets_and_data_are_listed(cli: Cli, book: Path) -> None:
     listed = cli("presets", "--parameters", "--json").json["presets"]
     assert listed["text8/multinomial"]["parameters"]["tiny"] < listed["text8/multinomial"]["parameters"]["paper"]
     assert "text8/multinomial" in cli("presets").out
+    assert "pretrained:text8-arm" in cli("presets").out
     assert "text:PATH" in cli("data").out
     described = cli("data", f"text:{book}", "--alphabet", "chars", "--length", 40, "--json").json
     assert described["num_classes"] == 27

@@ -34,6 +34,7 @@ class PresetsArgs:
 
 def presets_main(argv: list[str]) -> int:
     args = parse(PresetsArgs, argv, PRESETS)
+    from unordinal.pretrained import PREFIX, PRETRAINED
     from unordinal.recipes import RECIPES, SIZES, configured, experiments
 
     models = {name: {"description": r.description, "takes": list(r.takes)} for name, r in RECIPES.items()}
@@ -43,9 +44,11 @@ def presets_main(argv: list[str]) -> int:
         if args.parameters:
             presets[name]["parameters"] = {size: num_parameters(configured(name, size)) for size in SIZES}
     if args.json:
-        print_json({"models": models, "presets": presets, "sizes": list(SIZES)})
+        inside = {f"{PREFIX}{name}": entry.description for name, entry in PRETRAINED.items()}
+        print_json({"models": models, "presets": presets, "sizes": list(SIZES), "pretrained": inside})
     else:
         show_models(models)
+        show_pretrained()
         show_experiments(presets)
     return 0
 
@@ -77,6 +80,15 @@ def show_experiments(presets: dict[str, dict[str, Any]]) -> None:
             if counts:
                 shown = "  ".join(f"{size}: {count / 1e6:.1f} M parameters" for size, count in counts.items())
                 print(f"    {name:<36} {shown}")
+
+
+def show_pretrained() -> None:
+    """The models that come with the package."""
+    from unordinal.pretrained import PREFIX, PRETRAINED
+
+    print("\nTrained models that come with the package: unordinal sample pretrained:NAME\n")
+    for name, entry in PRETRAINED.items():
+        print(f"  {PREFIX}{name}\n    {entry.description}")
 
 
 def num_parameters(config: RunConfig) -> int:
