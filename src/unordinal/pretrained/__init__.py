@@ -41,6 +41,16 @@ PRETRAINED: dict[str, Pretrained] = {
         "fbe5a3f326121605b606dfd0417a7c8194963431d6a8e5e8c250acda9aa11b4d",
         1.9485,
     ),
+    "text8-absorbing": Pretrained(
+        "masked diffusion: fills the gaps of English text",
+        "b96b477cbfa348f15668db28c535a3fc9fa272cbf93a31cae48a5b6c9e4f120d",
+        2.5161,
+    ),
+    "text8-uniform": Pretrained(
+        "diffusion with uniform noise: corrects mistyped letters of English text",
+        "636aba560ad55babd413cbb92653c5c6719c5e08c7f7f42ea693c1012e42a122",
+        2.6776,
+    ),
 }
 """The models by name."""
 
