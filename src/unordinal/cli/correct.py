@@ -22,7 +22,7 @@ COMMAND = Command(
     "The text is an argument, a file, or standard input. On a terminal the changes are shown in colour; otherwise the "
     "corrected text goes to standard output, byte for byte the same where nothing is suggested.",
     (
-        'unordinal correct "the quick brawn fox jumped ower the lazy dog"',
+        'unordinal correct "the population of the united ststes" --method beam',
         "unordinal correct --file letter.txt --error-rate 0.01 --threshold 0.8",
         "cat letter.txt | unordinal correct --method beam > corrected.txt",
     ),
