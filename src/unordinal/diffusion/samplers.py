@@ -232,8 +232,8 @@ class Spread:
 
     Every position changes with the probability that it has in ancestral sampling, so that only the combinations of
     positions differ (see `choosing.far_apart`). With absorbing noise and one position per call it draws from the model
-    exactly, like `FirstHitting`, and with fewer calls it comes closer to the model than other samplers that do not
-    sharpen the predictions.
+    exactly, like `FirstHitting`. With fewer calls it comes closer to the model than `Ancestral` does where neighbours
+    depend on each other more than distant positions do; elsewhere it may not (docs/results.md).
 
     Args:
         steps: the number of network calls. None takes one for each position with absorbing noise, otherwise all steps.
