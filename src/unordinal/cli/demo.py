@@ -24,8 +24,8 @@ NUM_SAMPLES, SCORE_REPEATS = 3, 4
 COMMAND = Command(
     "unordinal demo",
     "Show what the models that come with the package can do, then train, score and sample two small ones.\n\n"
-    "A text emerges from noise, a gap is filled, and a text goes on. Then models are trained on the docstrings of "
-    "Python's standard library: an autoregressive Transformer for two thirds of the minutes, a multinomial diffusion "
+    "A text emerges from noise, gaps are filled, a text goes on, mistyped letters are corrected, and surprising ones are "
+    "pointed out. Then models are trained on the docstrings of Python's standard library: an autoregressive Transformer for two thirds of the minutes, a multinomial diffusion "
     "for the rest. The demo prints bits per character beside count models and xz, samples of both models, and how one "
     "sample emerges from noise. It leaves the runs and a report.html under runs/.",
     ("unordinal demo --minutes 3",),
@@ -88,33 +88,39 @@ def main(argv: list[str]) -> int:
 
 
 EMERGING_LENGTH, EMERGING_CALLS, EMERGING_ROWS = 96, 48, 7
-GAPS = "the capital of france is _____ and the capital of italy is ____ "
+GAPS = "the ____ of the city was destroyed by the romans in the second _______"
 PROMPT = "the history of the "
 CONTINUED_LENGTH = 160
+MISTYPED = "mexico citi the aztec stadium home of clup amerika"
+MISTYPED_RATE, MISTYPED_BEAM = 0.1, 64
+UNUSUAL = "paris is the capital of frange and of the art of cooking"
 
 
 def show_pretrained(args: DemoArgs) -> None:
-    """Text that emerges, gaps that are filled and a text that goes on, by the models that come with the package."""
+    """What the models that come with the package can do."""
     from unordinal.api import load
     from unordinal.evaluate.report import chain_rows
     from unordinal.tasks.drawing import draw
 
     device = chosen_device(args.machine)
-    masked = load("pretrained:text8-absorbing", device=device)
-    assert masked.vocabulary is not None
-    shape = (EMERGING_LENGTH,)
-    drawn = draw(masked.model, 1, seed=args.seed, with_chain=True, event_shape=shape, steps=EMERGING_CALLS)
+    masked, causal = (load(f"pretrained:text8-{name}", device=device) for name in ("absorbing", "arm"))
+    how: dict[str, Any] = {"steps": EMERGING_CALLS, "temperature": 0.7}
+    drawn = draw(masked.model, 1, seed=args.seed, with_chain=True, event_shape=(EMERGING_LENGTH,), **how)
     print("Text out of noise, by pretrained:text8-absorbing (trained on the beginning of Wikipedia):")
     for _, x in chain_rows(drawn.chain, EMERGING_ROWS):
         print(f"  {masked.spec.show_noisy(x)}")
-    known = masked.vocabulary.encode(GAPS.replace("_", " ")).long()
-    known[[place for place, letter in enumerate(GAPS) if letter == "_"]] = -1
-    print(f"\nGaps, filled three times:\n  {GAPS}")
-    for text in masked.sample(3, seed=args.seed, known=known, length=len(GAPS)):
-        print(f"  {text}")
-    causal = load("pretrained:text8-arm", device=device)
+    print(f"\nGaps, and the likeliest ways to fill them:\n  {GAPS}", flush=True)
+    for proposal in masked.fill(GAPS, num=3, judge=causal, seed=args.seed).proposals:
+        print(f"  {proposal.text}")
     (text,) = causal.sample(1, seed=args.seed, prompt=PROMPT, length=CONTINUED_LENGTH, temperature=0.8)
-    print(f"\nA text that goes on after {PROMPT!r}, by pretrained:text8-arm:\n  {text}\n", flush=True)
+    print(f"\nA text that goes on after {PROMPT!r}, by pretrained:text8-arm:\n  {text}")
+    corrected = causal.correct(MISTYPED, error_rate=MISTYPED_RATE, beam=MISTYPED_BEAM)
+    print(f"\nMistyped letters, and what the model makes of them:\n  {MISTYPED}\n  {corrected.text}")
+    (found,) = causal.bits([UNUSUAL])
+    assert found.positions is not None
+    print(f"\nHow surprising is each letter? Its bits stand below it; {found.per_symbol:.2f} per letter on average.")
+    digits = "".join(f"{min(9, round(bits))}" for bits in found.positions)
+    print(f"  {UNUSUAL}\n  {digits}\n", flush=True)
 
 
 def train(model: str, minutes: float, data: "Data", path: Path, args: DemoArgs) -> int:
