@@ -18,10 +18,14 @@ Progress = Callable[[str, float | None], AbstractContextManager[Advance]]
 `with progress("reading", total) as advance: advance(amount)`."""
 
 
+def ignored(_amount: float) -> None:
+    """Tell nobody. This is the default of the `advance` arguments of the library."""
+
+
 @contextmanager
 def silent(_description: str, _total: float | None) -> Iterator[Advance]:
     """Report nothing. This is the default of the `progress` arguments of the library."""
-    yield lambda _amount: None
+    yield ignored
 
 
 @dataclass
@@ -43,7 +47,7 @@ class Watcher:
     (10, [1000, 800, 600, 400, 200, 0])
     """
 
-    advance: Advance = field(default=lambda _amount: None)
+    advance: Advance = field(default=ignored)
     state: Callable[[float, Any], None] = field(default=lambda _time, _x: None)
     network_calls: int = 0
     effective_particles: float | None = None

@@ -6,11 +6,18 @@ import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
+from unordinal.progress import Advance, ignored
 
 
 @torch.no_grad()
 def beam_search(
-    model: CategoricalModel, x: Tensor, *, error_rate: float, beam: int, is_fixed: Tensor | None = None
+    model: CategoricalModel,
+    x: Tensor,
+    *,
+    error_rate: float,
+    beam: int,
+    is_fixed: Tensor | None = None,
+    advance: Advance = ignored,
 ) -> tuple[Tensor, Tensor]:
     """Search for the clean sequences that make the observed ones likeliest.
 
@@ -24,6 +31,7 @@ def beam_search(
         error_rate: the probability of an error.
         beam: how many sequences are kept at every position, M.
         is_fixed: positions (B, L) that are known to be right; None for none.
+        advance: is told after every position how much of the search is done; all of it is 1.
 
     Returns:
         The sequences, of shape (B, M, L), the best first, and their scores (B, M); -inf for places that are empty.
@@ -52,18 +60,25 @@ def beam_search(
         state = model.select_state(state, index)
         kept = found.flatten(0, 1)[index].view(num, beam, place)
         found = torch.cat([kept, before.view(num, beam, 1)], dim=2)
+        advance(1 / length)
     return found, scores
 
 
 def beam_posterior(
-    model: CategoricalModel, x: Tensor, *, error_rate: float, beam: int, is_fixed: Tensor | None = None
+    model: CategoricalModel,
+    x: Tensor,
+    *,
+    error_rate: float,
+    beam: int,
+    is_fixed: Tensor | None = None,
+    advance: Advance = ignored,
 ) -> Tensor:
     """Return the probabilities of the clean classes of every position, from the sequences that the beam holds last.
 
     The arguments are those of `beam_search`; the result has shape (B, L, K). The likeliest class of a position is that
     of the best sequence wherever the sequences agree.
     """
-    found, scores = beam_search(model, x, error_rate=error_rate, beam=beam, is_fixed=is_fixed)
+    found, scores = beam_search(model, x, error_rate=error_rate, beam=beam, is_fixed=is_fixed, advance=advance)
     weight = torch.softmax(scores, dim=1)  # (B, M)
     onehot = torch.nn.functional.one_hot(found, model.num_classes).double()  # (B, M, L, K)
     return torch.einsum("bm,bmlk->blk", weight, onehot).cpu()

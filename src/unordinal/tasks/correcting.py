@@ -9,6 +9,7 @@ out.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -18,7 +19,7 @@ from unordinal.data.spec import Vocabulary
 from unordinal.diffusion.continuous import noise_of_rate
 from unordinal.model import CategoricalModel, device_of
 from unordinal.names import check_known
-from unordinal.progress import Advance, Progress, silent
+from unordinal.progress import Advance, Progress, ignored, silent
 from unordinal.tasks.beam import beam_posterior
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.windows import batches, joined, windows
@@ -66,10 +67,6 @@ class Corrected:
 Posterior = Callable[[Tensor, Tensor, Advance], Tensor]
 """Returns the probabilities of the clean symbols (L, K) of an observed sequence (L,), given which of its positions are
 known to be right (L,), and tells how many symbols are done."""
-
-
-def ignored(_amount: float) -> None:
-    """Tell nobody."""
 
 
 def correct_reading(
@@ -205,9 +202,16 @@ def autoregressive_posterior(
     for start in range(0, len(cut), BATCH):
         some = cut[start : start + BATCH]
         z, stay = (torch.stack([v[w.start : w.stop] for w in some]) for v in (x, fixed))
-        parts += beam_posterior(model, z, error_rate=error_rate, beam=beam, is_fixed=stay).unbind(0)
-        advance(sum(w.last - w.first for w in some))
+        symbols = sum(w.last - w.first for w in some)
+        parts += beam_posterior(
+            model, z, error_rate=error_rate, beam=beam, is_fixed=stay, advance=partial(scaled, advance, symbols)
+        ).unbind(0)
     return joined(cut, parts)
+
+
+def scaled(advance: Advance, whole: float, part: float) -> None:
+    """Tell that a part of some work is done."""
+    advance(whole * part)
 
 
 Method = Literal["pass", "beam"]
