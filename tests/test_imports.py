@@ -122,7 +122,7 @@ def test_a_question_is_noticed(line: str, tmp_path: Path) -> None:
 
 
 DECLARATIONS = {"errors", "settings", "recipe"}  # there is nothing in them to check
-BEHAVIOUR = {"test_resume"}  # of whole runs in processes of their own
+BEHAVIOUR = {"test_resume", "test_page"}  # of whole runs in processes of their own, and of the page in a browser
 
 
 def test_tests_mirror_the_source() -> None:

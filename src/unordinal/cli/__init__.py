@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from unordinal.cli import bench, bits, catalogue, compare, correct, demo, evaluate, fill, runs, sample, train
+from unordinal.cli import bench, bits, catalogue, compare, correct, demo, evaluate, fill, runs, sample, serve, train
 from unordinal.cli.common import as_flags
 from unordinal.errors import RunError
 from unordinal.names import unknown
@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "correct": ('correct mistyped letters: unordinal correct "a sentense"', correct.main),
     "fill": ('fill the gaps of a text: unordinal fill "the ____ of the city"', fill.main),
     "bits": ("find the surprising lines of a text: unordinal bits letters.txt", bits.main),
+    "serve": ("open a page to play with: unordinal serve", serve.main),
     "train": ("train a model on your data: unordinal train arm --data book.txt --minutes 5", train.main),
     "evaluate": (
         "score a run, in bits with standard error: unordinal evaluate RUN",

@@ -16,6 +16,7 @@ from unordinal.names import counted
 
 if TYPE_CHECKING:
     from unordinal.api import Run
+    from unordinal.tasks.lines import Line
     from unordinal.tasks.surprise import Bits
 
 COMMAND = Command(
@@ -64,14 +65,11 @@ class BitsArgs:
 
 
 @dataclass(frozen=True)
-class Line:
+class Ranked:
     """A line and how unusual it is."""
 
-    number: int
-    text: str
-    bits: "Bits"
+    line: "Line"
     score: float  # what lines are ranked by, in bits per character
-    symbols: str  # what the model saw
 
 
 def main(argv: list[str]) -> int:
@@ -88,17 +86,18 @@ def main(argv: list[str]) -> int:
     run = load(args.run, device=chosen_device(args.machine))
     if (args.positions or args.html or args.typical) and not run.model.abilities.sequential:
         raise ValueError(f"--positions, --html and --typical need an autoregressive model; {args.run} is none")
-    lines = ranked(run, whole, args)
+    rows = ranked(run, whole, args)
     if args.html:
-        write_html(args.html, lines)
+        write_html(args.html, [row.line for row in rows])
         say(f"Heat map written to {args.html}")
-    shown = lines[: args.top]
+    shown = rows[: args.top]
     if args.json:
-        print_json({"unit": run.spec.unit, "lines": [as_values(line, args) for line in shown], "run": str(args.run)})
+        print_json({"unit": run.spec.unit, "lines": [as_values(row, args) for row in shown], "run": str(args.run)})
     else:
-        for line in shown:
+        for row in shown:
+            line = row.line
             error = "" if line.bits.error is None else f" ± {line.bits.error / line.bits.num_symbols:.3f}"
-            extra = f"{line.score:9.3f}" if args.against or args.typical else ""
+            extra = f"{row.score:9.3f}" if args.against or args.typical else ""
             text = heat(line) if args.positions else line.text
             print(f"{line.number:>6}{extra}{line.bits.per_symbol:9.3f}{error}  {text}")
         columns = "line, score, bits" if args.against or args.typical else "line, bits"
@@ -106,22 +105,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def ranked(run: "Run", whole: str, args: BitsArgs) -> list[Line]:
+def ranked(run: "Run", whole: str, args: BitsArgs) -> list[Ranked]:
     """Score the lines of a text and put the most surprising first."""
+    from unordinal.tasks.lines import score_lines
     from unordinal.tasks.reading import read
 
     vocabulary = run.text_vocabulary("bits")
-    given = [(number, line) for number, line in enumerate(whole.splitlines(), start=1) if line.strip()]
-    if not given:
-        raise ValueError("the text is empty; there is nothing to score")
-    examples = [read(line, vocabulary).x for _, line in given]
-    bits = run.bits(examples, seed=args.seed, progress=progress)
-    scores = unusual(run, examples, bits, args)
-    rows = [
-        Line(number, line, b, score, vocabulary.decode(x))
-        for (number, line), b, score, x in zip(given, bits, scores, examples, strict=True)
-    ]
-    return sorted(rows, key=lambda line: -line.score)
+    lines = score_lines(run.model, whole, vocabulary, seed=args.seed, progress=progress)
+    examples = [read(line.text, vocabulary).x for line in lines] if args.against or args.typical else []
+    scores = unusual(run, examples, [line.bits for line in lines], args)
+    rows = [Ranked(line, score) for line, score in zip(lines, scores, strict=True)]
+    return sorted(rows, key=lambda row: -row.score)
 
 
 def unusual(run: "Run", examples: list[Any], bits: "list[Bits]", args: BitsArgs) -> list[float]:
@@ -149,18 +143,17 @@ def unusual(run: "Run", examples: list[Any], bits: "list[Bits]", args: BitsArgs)
     return [(b.bits - o) / b.num_symbols for b, o in zip(bits, other, strict=True)]
 
 
-def as_values(line: Line, args: BitsArgs) -> dict[str, Any]:
+def as_values(row: Ranked, args: BitsArgs) -> dict[str, Any]:
     """A line as plain values for JSON."""
-    values: dict[str, Any] = {"line": line.number, "text": line.text, "bits": line.bits.bits, "error": line.bits.error}
-    values |= {"bits_per_symbol": line.bits.per_symbol, "score": line.score}
-    return {**values, "positions": line.bits.positions} if args.positions else values
+    values = {**row.line.to_dict(), "score": row.score}
+    return {**values, "positions": row.line.bits.positions} if args.positions else values
 
 
 def level_of(bits: float) -> int:
     return sum(bits >= step for step in STEPS)
 
 
-def heat(line: Line) -> str:
+def heat(line: "Line") -> str:
     """What the model saw of a line, every character in the colour of its bits; on a terminal only."""
     if not sys.stdout.isatty() or line.bits.positions is None:
         return line.symbols
@@ -188,7 +181,7 @@ Hover over a character for its bits.</p>
 SHADES = ("#e8f5e9", "#c8e6c9", "#fff9c4", "#ffe082", "#ffab91", "#ef9a9a")
 
 
-def write_html(path: Path, lines: list[Line]) -> None:
+def write_html(path: Path, lines: "list[Line]") -> None:
     """Write a page that shows every line as a heat map."""
     from unordinal.data.storage import replacing
 

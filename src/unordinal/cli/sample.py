@@ -149,19 +149,19 @@ def check_arguments(args: SampleArgs) -> None:
 
 def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
     """What to pass on to the model; flags that it has no use for are refused."""
+    from unordinal.tasks.drawing import check_able
+
     can = run.model.abilities
-    of = f"{args.run} is of {run.config.preset}"
-    for flag, is_given, is_able, who in (
-        ("--steps", args.steps is not None, can.chain, "models that have reverse steps"),
-        ("--chain", args.chain is not None, can.chain, "models that have reverse steps"),
-        ("--sampler", args.sampler is not None, bool(can.samplers), "diffusions"),
-        ("--top-p", args.top_p != 1.0, bool(can.samplers), "diffusions"),
-        ("--greedy-tail", args.greedy_tail != 0.0, bool(can.samplers), "diffusions"),
-        ("--temperature", args.temperature != 1.0, can.temperature, "models with a temperature"),
-        ("--prompt", args.prompt is not None, can.prompt, "autoregressive models of classes (arm, arm-xl)"),
-    ):
-        if is_given and not is_able:
-            raise ValueError(f"{flag} is for {who}; {of}, which has none")
+    given = {
+        "steps": args.steps is not None,
+        "chain": args.chain is not None,
+        "sampler": args.sampler is not None,
+        "top_p": args.top_p != 1.0,
+        "greedy_tail": args.greedy_tail != 0.0,
+        "temperature": args.temperature != 1.0,
+        "prompt": args.prompt is not None,
+    }
+    check_able(can, given, f"{args.run} is of {run.config.preset}")
     if args.invalid == "resample" and not can.invalid_codes:
         say("Note: this model has no invalid codes; there is nothing to resample.")
     settings: dict[str, Any] = {}

@@ -316,6 +316,17 @@ SAMPLERS: dict[str, Callable[[int | None], Sampler]] = {
 """The samplers by name; each is made from its number of network calls."""
 
 
+def suitable_samplers(noise: NoiseProcess) -> tuple[str, ...]:
+    """Return the names of the samplers that suit a noise process.
+
+    >>> from unordinal import ContinuousUniformNoise
+    >>> suitable_samplers(ContinuousUniformNoise(3))
+    ('ancestral', 'corrected', 'spread')
+    """
+    has_mask = noise.num_input_classes > noise.num_classes
+    return tuple(name for name, make in SAMPLERS.items() if has_mask or not isinstance(make(None), Unmasking))
+
+
 def last(chain: Iterator[tuple[Time, Tensor]]) -> Tensor:
     """Run a chain to its end and return its last x_t, which is the data."""
     x = torch.empty(0)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, last
+from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, last, suitable_samplers
 from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import (
     Abilities,
@@ -69,7 +69,7 @@ class Diffusion(CategoricalModel):
         return Abilities(
             steps=steps,
             num_times=self.noise.num_steps,
-            samplers=tuple(SAMPLERS),
+            samplers=suitable_samplers(self.noise),
             chain=True,
             reconstructs=True,
             times=True,

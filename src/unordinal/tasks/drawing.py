@@ -1,13 +1,14 @@
 """Draw samples in batches and record the diffusion chain, the calls of the network and the number of invalid codes."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unordinal.model import CategoricalModel, device_of
+from unordinal.model import Abilities, CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 
 BATCH = 32
@@ -39,6 +40,7 @@ def draw(
     with_chain: bool = False,
     batch_size: int = BATCH,
     progress: Progress = silent,
+    on_state: Callable[[float, Tensor], None] | None = None,
     **settings: Any,
 ) -> Samples:
     """Draw samples from a model, one batch after another.
@@ -50,6 +52,7 @@ def draw(
         with_chain: whether to record the chains x_T, ..., x_0 of the first samples (diffusion models only).
         batch_size: how many samples to draw at a time.
         progress: receives the number of samples drawn.
+        on_state: is told the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
         settings: passed on to the model's `sample`.
 
     Returns:
@@ -65,11 +68,38 @@ def draw(
     parts: list[Tensor] = []
     began = time.monotonic()
     with progress("Sampling", num) as advance, watching(Watcher(advance)) as watcher:
-        if with_chain:
-            watcher.state = lambda t, x: chains.append((t, x[:CHAINS].cpu())) if not parts else None
+
+        def note(t: float, x: Tensor) -> None:
+            if with_chain and not parts:
+                chains.append((t, x[:CHAINS].cpu()))
+            if on_state is not None:
+                on_state(t, x)
+
+        watcher.state = note
         for start in range(0, num, batch_size):
             parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
     seconds, calls = time.monotonic() - began, watcher.network_calls / num or None
     return Samples(x, chains, calls, num_invalid, seconds, watcher.effective_particles)
+
+
+def check_able(can: Abilities, is_given: Mapping[str, bool], what: str) -> None:
+    """Refuse settings of a sample that a model has no use for.
+
+    Args:
+        can: what the model can do.
+        is_given: for each setting, whether it was given.
+        what: the model, for the message, such as "runs/book is of arm".
+    """
+    for name, is_able, who in (
+        ("steps", can.chain, "models that have reverse steps"),
+        ("chain", can.chain, "models that have reverse steps"),
+        ("sampler", bool(can.samplers), "diffusions"),
+        ("top_p", bool(can.samplers), "diffusions"),
+        ("greedy_tail", bool(can.samplers), "diffusions"),
+        ("temperature", can.temperature, "models with a temperature"),
+        ("prompt", can.prompt, "autoregressive models of classes (arm, arm-xl)"),
+    ):
+        if is_given.get(name) and not is_able:
+            raise ValueError(f"`{name}` is for {who}; {what}, which has none")

@@ -1,0 +1,122 @@
+"""`unordinal serve [RUN...]`."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from unordinal.cli.common import MachineArgs, chosen_device
+from unordinal.cli.flags import Command, parse
+from unordinal.console import progress, say
+from unordinal.names import counted
+
+if TYPE_CHECKING:
+    from unordinal.api import Run
+
+COMMAND = Command(
+    "unordinal serve",
+    "Serve a page on which text emerges, is corrected, filled and measured, and the same as a JSON API.\n\n"
+    "Without a run, the models that come with the package are served. The server answers on this machine only, unless "
+    "--host says otherwise.",
+    (
+        "unordinal serve",
+        "unordinal serve runs/book runs/diffusion --port 9000",
+    ),
+    first=("port", "host", "workers"),
+)
+
+PRETRAINED = ("pretrained:text8-uniform", "pretrained:text8-absorbing", "pretrained:text8-arm")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class ServeArgs:
+    runs: tyro.conf.Positional[tuple[Path, ...]] = ()
+    """Runs to serve; default the models that come with the package."""
+    port: int = 8000
+    """The port."""
+    host: str = "127.0.0.1"
+    """The address to listen on. Anyone who can reach it can use the server: it has no passwords."""
+    name: tuple[str, ...] = ()
+    """Further names by which browsers may call the server, such as example.org; needed with --host."""
+    workers: int = 4
+    """How many requests are worked on at a time."""
+    quiet: bool = False
+    """Print no line for each request."""
+    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
+
+
+def main(argv: list[str]) -> int:
+    args = parse(ServeArgs, argv, COMMAND)
+    check_arguments(args)
+    try:
+        from unordinal.web.app import Limits, make_app
+        from unordinal.web.server import serve
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"serving needs the package {error.name}; install it with: pip install 'unordinal[web]'"
+        ) from error
+    check_port(args.host, args.port)
+    import torch
+
+    device = chosen_device(args.machine)
+    if args.machine.threads is None and args.workers > 1:
+        torch.set_num_threads(1)  # requests side by side would only wait for each other's threads
+    runs = loaded(args.runs, device)
+    hosts = frozenset({*LOCAL_NAMES, *args.name, args.host})
+    app = make_app(
+        runs, hosts=hosts, limits=Limits(workers=args.workers), log=(lambda _line: None) if args.quiet else say
+    )
+    if args.host not in LOCAL_NAMES:
+        say(f"Warning: anyone who can reach {args.host} can use this server; it has no passwords.")
+    say(f"Serving {counted(len(runs), 'model')} at http://{in_address(args.host)}:{args.port}; Ctrl-C stops.")
+    serve(app, args.host, args.port)
+    say("Stopped.")
+    return 0
+
+
+def check_arguments(args: ServeArgs) -> None:
+    """Complain before any work."""
+    if not 1 <= args.port <= 65_535:
+        raise ValueError(f"--port must be between 1 and 65535, got {args.port}")
+    if not 1 <= args.workers <= 64:
+        raise ValueError(f"--workers must be between 1 and 64, got {args.workers}")
+    if args.host != "localhost":
+        try:
+            ipaddress.ip_address(args.host)
+        except ValueError:
+            raise ValueError(f"--host takes an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}") from None
+
+
+def check_port(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on, before the models are loaded."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(kind, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            raise ValueError(f"cannot listen on {host}:{port}: {error.strerror}; --port takes another") from error
+
+
+def loaded(paths: tuple[Path, ...], device: object) -> "dict[str, Run]":
+    """Load the runs, each under a name of its own."""
+    from unordinal.api import load
+
+    chosen = [str(path) for path in paths] or list(PRETRAINED)
+    runs: dict[str, Run] = {}
+    with progress("Loading models", len(chosen)) as advance:
+        for path in chosen:
+            name = path if path.startswith("pretrained:") else Path(path).resolve().name
+            if name in runs:
+                name = path
+            runs[name] = load(path, device=device)  # type: ignore[arg-type]
+            advance(1)
+    return runs
+
+
+def in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,1 @@
+"""A page to play with, and a JSON API: what `unordinal serve` starts."""

@@ -1,0 +1,154 @@
+"""What every request passes first: whom it is for, where it comes from, how large it is and how slowly it comes."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from unordinal.web.fields import BadRequest
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+Log = Callable[[str], None]
+
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Guard:
+    """Lets requests through to an application, or answers them with a 4xx and one sentence.
+
+    Args:
+        app: the application.
+        hosts: the names by which this server may be called, without ports: a page elsewhere that points a name of its
+            own here (DNS rebinding) is refused. None lets every name through.
+        most_bytes: the largest body.
+        seconds: how long a body may take to arrive.
+        log: is told one line for each request: method, path, status and milliseconds, and never what it holds.
+    """
+
+    def __init__(self, app: App, *, hosts: frozenset[str] | None, most_bytes: int, seconds: float, log: Log):
+        self.app = app
+        self.hosts = hosts
+        self.most_bytes = most_bytes
+        self.seconds = seconds
+        self.log = log
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
+            await send(message)
+
+        try:
+            headers = headers_of(scope)
+            self.check(scope, headers)
+            await self.app(scope, await self.with_body(headers, receive), sending)
+        except BadRequest as error:
+            if not status:
+                await refuse(sending, error)
+        except ConnectionError:  # the client has gone
+            status = status or 499
+        except Exception as error:
+            self.log(f"internal error: {type(error).__name__}")
+            if not status:
+                await refuse(sending, BadRequest(500, "internal error; the server's log has its kind"))
+        milliseconds = 1000 * (time.monotonic() - began)
+        path = scope["path"] if scope["path"].isprintable() else "(unprintable)"
+        self.log(f"{scope['method']} {path[:80]} {status} {milliseconds:.0f} ms")
+
+    def check(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> None:
+        """Refuse requests for another server, or from a page of another one."""
+        host = headers.get("host", "")
+        if self.hosts is not None and name_of(host) not in self.hosts:
+            raise BadRequest(421, "this server has another name; open it by the address that `unordinal serve` printed")
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            raise BadRequest(403, "requests from pages of other sites are refused")
+        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
+            raise BadRequest(403, "requests from pages of other sites are refused")
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit():
+            raise BadRequest(400, "the content-length must be a number")
+        if int(length) > self.most_bytes:
+            raise BadRequest(413, f"the body may have at most {self.most_bytes:,} bytes, got {int(length):,}")
+
+    async def with_body(self, headers: dict[str, str], receive: Receive) -> Receive:
+        """Read the whole body, within its limits, and return what gives it to the application at once."""
+        if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+            return receive
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(self.seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ConnectionResetError
+                    parts.append(message.get("body", b""))
+                    if sum(map(len, parts)) > self.most_bytes:
+                        raise BadRequest(413, f"the body may have at most {self.most_bytes:,} bytes")
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError as error:
+            raise BadRequest(408, f"the body did not arrive within {self.seconds:g} seconds") from error
+        whole: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+        async def give() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return give
+
+
+def headers_of(scope: MutableMapping[str, Any]) -> dict[str, str]:
+    """Return the headers; one that is given twice counts by its first value, except that a host may be given once."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        if key in found and key in ("host", "origin", "content-length"):
+            raise BadRequest(400, f"the header {key} is given twice")
+        found.setdefault(key, value.decode("latin-1"))
+    return found
+
+
+def name_of(host: str) -> str:
+    """Return the name in a host header, without its port.
+
+    >>> name_of("localhost:8000"), name_of("[::1]:8000"), name_of("127.0.0.1")
+    ('localhost', '::1', '127.0.0.1')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+async def refuse(send: Send, error: BadRequest) -> None:
+    """Answer with an error as JSON."""
+    body = json.dumps({"error": error.message}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if error.status in (408, 413):  # what is left of the body is not read
+        headers.append((b"connection", b"close"))
+    if error.status == 429:
+        headers.append((b"retry-after", b"5"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,55 @@
+"""The OpenAPI file: what can be asked of the server, from the same declarations that check requests."""
+
+from typing import Any
+
+from unordinal.web.fields import schema_of
+from unordinal.web.requests import REQUESTS
+
+PREFIX = "/api/v1"
+ERRORS = {
+    "400": "The body is not JSON, or not UTF-8.",
+    "403": "The request comes from a page of another site.",
+    "408": "The body did not arrive in time.",
+    "413": "The body is too large.",
+    "415": "The content type is not application/json.",
+    "421": "The request is for a server of another name.",
+    "422": "A field is missing, unknown or out of its range, the model cannot do this, or it would take too long.",
+    "429": "The queue is full; try again in a few seconds.",
+}
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """Return the OpenAPI file as plain values."""
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    refused = {code: {"description": text, "content": error} for code, text in ERRORS.items()}
+    paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {
+        "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+    }
+    for path, (kind, answer) in REQUESTS.items():
+        schemas[kind.__name__] = schema_of(kind)
+        media = "text/event-stream" if path.endswith("stream") else "application/json"
+        kind_of_answer = {"type": "string"} if path.endswith("stream") else {"type": "object"}
+        paths[f"{PREFIX}/{path}"] = {
+            "post": {
+                "summary": kind.__doc__.strip(),
+                "operationId": path.replace("/", "_"),
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}},
+                },
+                "responses": {
+                    "200": {"description": answer, "content": {media: {"schema": kind_of_answer}}},
+                    **refused,
+                },
+            }
+        }
+    for path, summary in (("models", "The models that are served, and what each can do."), ("limits", "The limits.")):
+        answer = {"description": summary, "content": {"application/json": {"schema": {"type": "object"}}}}
+        paths[f"{PREFIX}/{path}"] = {"get": {"summary": summary, "operationId": path, "responses": {"200": answer}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "unordinal", "version": version, "description": "Generative models of categorical data."},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
