@@ -125,3 +125,9 @@ def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     names = [f"pretrained:text8-{name}" for name in ("uniform", "absorbing", "arm")]
     with running(tmp_path_factory.mktemp("served") / "log", *names, diffusions["maps"]) as found:
         yield found
+
+
+@pytest.fixture
+def run_server() -> Any:
+    """Start a server of the test's own."""
+    return running

@@ -196,7 +196,8 @@ def check_words(argv: list[str], options: list[Option], command: Command) -> Non
     while at < len(words):
         word, at = words[at], at + 1
         if not is_option(word):
-            if num_positional == len(positional):
+            is_more = bool(positional) and get_origin(positional[-1].type) is tuple  # the last one takes all that come
+            if num_positional >= len(positional) and not is_more:
                 raise ValueError(f"{command.prog} does not know what to do with {word!r}; see {command.prog} --help")
             num_positional += 1
             continue

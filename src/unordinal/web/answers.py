@@ -33,15 +33,15 @@ class Answers:
         """Describe every model: its data, and what it can do."""
         return {"models": [described(name, run) for name, run in self.runs.items()]}
 
-    def chosen(self, name: str | None, task: str) -> Run:
-        """Return the model of this name, or the first that can do a task."""
+    def chosen(self, name: str | None, task: str, *, exact: bool | None = None) -> Run:
+        """Return the model of this name, or the first that can do a task; one that is `exact`, or not, comes first."""
         if name is not None:
             if name not in self.runs:
                 raise unknown("model", name[:60], self.runs)
             return self.runs[name]
-        for run in self.runs.values():
-            if tasks_of(run)[task]:
-                return run
+        able = [run for run in self.runs.values() if tasks_of(run)[task]]
+        if able:
+            return next((run for run in able if run.model.is_exact is exact), able[0])
         raise ValueError(f"no model is served that can do this ({task}); see /api/v1/models")
 
     def sample(self, asked: SampleRequest, job: Job) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Answers:
 
     def fill(self, asked: FillRequest, job: Job) -> dict[str, Any]:
         """Fill the gaps of a text."""
-        run = self.chosen(asked.model, "fill")
+        run = self.chosen(asked.model, "fill", exact=False)
         exact = (r for r in self.runs.values() if r.model.is_exact and r.vocabulary == run.vocabulary)
         judge = None if run.model.is_exact else next(exact, None)
         found = run.fill(asked.text, gap=asked.gap, num=asked.num, judge=judge, seed=asked.seed, progress=job.progress)
@@ -118,7 +118,7 @@ class Answers:
 
     def bits(self, asked: BitsRequest, job: Job) -> dict[str, Any]:
         """Tell how surprising every line is."""
-        run = self.chosen(asked.model, "bits")
+        run = self.chosen(asked.model, "bits", exact=True)
         with nullcontext() if run.model.abilities.sequential else alone(job):
             lines = score_lines(
                 run.model, asked.text, run.text_vocabulary("bits"), seed=asked.seed, progress=job.progress

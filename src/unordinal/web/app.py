@@ -96,7 +96,8 @@ def make_app(
         Route(f"{PREFIX}/{path}", endpoint(kind, works[path], workshop, is_stream=path.endswith("stream")), methods=["POST"])
         for path, (kind, _) in REQUESTS.items()
     ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: not_found, 405: not_allowed})
+    handlers = {404: not_found, 405: not_allowed, BadRequest: refused, ConnectionError: gone, Exception: failed}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)  # type: ignore[arg-type]
     return Guard(app, hosts=hosts, most_bytes=limits.body_bytes, seconds=limits.body_seconds, log=log)
 
 
@@ -207,6 +208,20 @@ def static(name: str, media: str) -> Any:
     """Return what answers with a file of this package."""
     body = (files("unordinal.web") / "static" / name).read_bytes()
     return as_is(Response(body, media_type=media))
+
+
+async def refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadRequest)
+    headers = {"retry-after": "5"} if error.status == 429 else None
+    return JSONResponse({"error": error.message}, status_code=error.status, headers=headers)
+
+
+async def gone(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)  # nobody reads it
+
+
+async def failed(_request: Request, _error: Exception) -> Response:
+    return JSONResponse({"error": "internal error; the server's log has its kind"}, status_code=500)
 
 
 async def not_found(request: Request, _error: Exception) -> Response:

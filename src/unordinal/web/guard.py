@@ -148,7 +148,5 @@ async def refuse(send: Send, error: BadRequest) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if error.status in (408, 413):  # what is left of the body is not read
         headers.append((b"connection", b"close"))
-    if error.status == 429:
-        headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
