@@ -38,3 +38,4 @@ const sections = Object.entries(api.paths).map(([path, methods]) => {
   return section;
 });
 document.querySelector("main").replaceChildren(...sections);
+document.body.dataset.ready = "true";

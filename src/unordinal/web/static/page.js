@@ -110,10 +110,11 @@ function recall() {
   if (!panel || panel.hidden || !query) { return; }
   const form = panel.querySelector("form");
   for (const [name, value] of new URLSearchParams(query)) {
-    if (form.elements[name]) {
-      form.elements[name].value = value;
-      form.elements[name].dispatchEvent(new Event("change"));
-      form.elements[name].dispatchEvent(new Event("input"));
+    const field = form.elements.namedItem(name);
+    if (field) {
+      field.value = value;
+      field.dispatchEvent(new Event("change"));
+      field.dispatchEvent(new Event("input"));
     }
   }
   panel.scrollIntoView();

@@ -1,0 +1,261 @@
+"""Every panel of the page, used as a person would, in a real browser; skipped where there is none."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; `make test-web` installs it")
+WIDTHS = {"phone": (390, 844), "desktop": (1280, 900)}
+SHOTS = os.environ.get("UNORDINAL_SCREENSHOTS")  # a folder to write pictures of the panels to
+
+Opener = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser: Any, server: Any) -> Opener:
+    """Open the page; no error on its console, and no request that leaves the machine, is let through."""
+
+    @contextmanager
+    def open_page(
+        size: str = "desktop", scheme: str = "light", address: str = "", expected: str = ""
+    ) -> Iterator[Any]:
+        width, height = WIDTHS[size]
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        wrong: list[str] = []
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda asked: None if asked.url.startswith(server.url) else wrong.append(asked.url))
+        page.goto(server.url + address)
+        page.wait_for_selector("body[data-ready]")
+        yield page
+        context.close()
+        assert [text for text in wrong if not expected or expected not in text] == []
+
+    return open_page
+
+
+def status(page: Any, panel: str, part: str) -> None:
+    """Wait until a panel says something."""
+    page.wait_for_function(
+        "([panel, part]) => document.querySelector(`#${panel} .status`).textContent.includes(part)", arg=[panel, part]
+    )
+
+
+def shot(page: Any, panel: str, name: str) -> None:
+    if SHOTS:
+        Path(SHOTS).mkdir(parents=True, exist_ok=True)
+        page.locator(f"#{panel}").screenshot(path=str(Path(SHOTS) / f"{name}.png"))
+
+
+LOOKS = [(size, scheme) for size in WIDTHS for scheme in ("light", "dark")]
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_text_emerges(opened: Opener, size: str, scheme: str) -> None:
+    with opened(size, scheme) as page:
+        panel = page.locator("#emerge")
+        panel.get_by_label("Steps").fill("12")
+        panel.get_by_label("Letters").fill("40")
+        panel.get_by_role("button", name="Draw").click()
+        status(page, "emerge", "12 network calls")
+        assert panel.locator('[data-role="view"] span').count() == 40
+        assert panel.locator('[data-role="view"] .settled').count() == 40
+        slider = panel.get_by_label("Step", exact=True)
+        slider.fill("0")
+        assert panel.locator('[data-role="view"]').inner_text() == "·" * 40
+        assert panel.locator('[data-role="view"] .noise').count() == 40
+        slider.fill("6")
+        shot(page, "emerge", f"emerge-{size}-{scheme}")
+        panel.get_by_role("button", name="Play").click()
+        page.wait_for_function("() => document.querySelector('#emerge [name=step]').value === '12'")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_first_frame_comes_within_a_second(opened: Opener) -> None:
+    with opened() as page:
+        seconds = page.evaluate(
+            """async () => {
+              const began = performance.now();
+              document.querySelector('#emerge form').requestSubmit();
+              while (!document.querySelector('#emerge [data-role=view] span')) { await new Promise(requestAnimationFrame); }
+              return (performance.now() - began) / 1000;
+            }"""
+        )
+        assert seconds < 1.0
+
+
+def test_a_link_shows_the_same_again(opened: Opener) -> None:
+    with opened() as page:
+        panel = page.locator("#emerge")
+        panel.get_by_label("Steps").fill("8")
+        panel.get_by_label("Letters").fill("24")
+        panel.get_by_label("Seed").fill("77")
+        panel.get_by_role("button", name="Draw").click()
+        status(page, "emerge", "8 network calls")
+        text, address = panel.locator('[data-role="view"]').inner_text(), page.url
+    with opened(address=address.partition("/#")[2] and "#" + address.partition("/#")[2]) as page:
+        status(page, "emerge", "8 network calls")
+        assert page.locator('#emerge [data-role="view"]').inner_text() == text
+
+
+def test_drawing_can_be_stopped(opened: Opener, server: Any) -> None:
+    with opened() as page:
+        panel = page.locator("#emerge")
+        panel.get_by_label("Model").select_option("pretrained:text8-uniform")
+        panel.get_by_label("Steps").fill("1000")
+        panel.get_by_role("button", name="Draw").click()
+        page.wait_for_selector("#emerge [data-role=view] span")
+        panel.get_by_role("button", name="Stop").click()
+        status(page, "emerge", "Stopped.")
+        page.wait_for_timeout(1000)
+        assert server.ask("/healthz").json["jobs"] == 0
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
+    with opened(size, scheme) as page:
+        panel = page.locator("#correct")
+        panel.get_by_role("button", name="Correct", exact=True).click()
+        status(page, "correct", "suggestions")
+        marks = panel.locator(".suggestion")
+        assert marks.count() == 3
+        marks.nth(1).hover()
+        assert "probability" in panel.locator('[data-role="detail"]').inner_text()
+        shot(page, "correct", f"correct-{size}-{scheme}")
+        marks.nth(0).click()
+        assert marks.nth(0).get_attribute("aria-pressed") == "false"
+        panel.get_by_role("button", name="Reject all").click()
+        assert panel.locator('.suggestion[aria-pressed="true"]').count() == 0
+        panel.locator("textarea").fill("Élan vital 😀: the population of the united ststes")
+        panel.get_by_role("button", name="Correct", exact=True).click()
+        page.wait_for_function("() => document.querySelectorAll('#correct .suggestion').length === 1")
+        assert panel.locator('[data-role="view"]').inner_text().startswith("Élan vital 😀: the population")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_gaps_are_filled(opened: Opener, size: str, scheme: str) -> None:
+    with opened(size, scheme) as page:
+        panel = page.locator("#fill")
+        panel.get_by_label("Proposals").fill("3")
+        panel.get_by_role("button", name="Fill", exact=True).click()
+        status(page, "fill", "3 proposals")
+        first = panel.locator("li button").first
+        text = first.inner_text()
+        assert text.startswith("the ")
+        assert "_" not in text
+        shot(page, "fill", f"fill-{size}-{scheme}")
+        first.click()
+        assert panel.get_by_label("Text with gaps").input_value() == text
+        panel.get_by_role("button", name="Back to the gaps").click()
+        assert "____" in panel.get_by_label("Text with gaps").input_value()
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_surprise_is_measured(opened: Opener, size: str, scheme: str) -> None:
+    with opened(size, scheme) as page:
+        panel = page.locator("#bits")
+        panel.get_by_role("button", name="Measure").click()
+        status(page, "bits", "bits in all")
+        cells = panel.locator(".cells li")
+        assert cells.count() == 56
+        total = sum(float(text) for text in panel.locator(".cells small").all_inner_texts())
+        assert total == pytest.approx(float(panel.locator(".status").inner_text().split()[0]), abs=3)
+        shot(page, "bits", f"bits-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_a_map_is_drawn_erased_and_filled(opened: Opener, size: str, scheme: str) -> None:
+    with opened(size, scheme) as page:
+        panel = page.locator("#maps")
+        panel.get_by_label("Steps").fill("8")
+        panel.get_by_role("button", name="Draw a map").click()
+        status(page, "maps", "8 network calls")
+        panel.get_by_label("Height").fill("4")
+        panel.get_by_role("button", name="Erase").click()
+        status(page, "maps", "32 pixels erased")
+        box = panel.locator("canvas").first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.6)
+        page.mouse.up()
+        panel.get_by_role("button", name="Fill", exact=True).click()
+        status(page, "maps", "proposals")
+        assert panel.locator(".pictures canvas").count() >= 1
+        shot(page, "maps", f"maps-{size}-{scheme}")
+
+
+def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
+    with opened() as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        page.locator("#correct textarea").focus()
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.type("the united ststes")
+        for _ in range(3):
+            page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Correct"
+        page.keyboard.press("Enter")
+        status(page, "correct", "1 suggestion.")
+        for _ in range(2):
+            page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "suggestion"
+        assert "probability" in page.locator('#correct [data-role="detail"]').inner_text()
+        page.keyboard.press("Space")
+        assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "false"
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_axe_finds_nothing(opened: Opener, size: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    with opened(size, scheme) as page:
+        for panel, button in (("emerge", "Draw"), ("correct", "Correct"), ("fill", "Fill"), ("bits", "Measure")):
+            page.locator(f"#{panel}").get_by_role("button", name=button, exact=True).click()
+        status(page, "emerge", "network calls")
+        status(page, "bits", "bits in all")
+        status(page, "fill", "proposals")
+        status(page, "correct", "suggestion")
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+    with opened(size, scheme, "docs") as page:
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_an_error_is_one_sentence_on_the_page(opened: Opener) -> None:
+    with opened(expected="status of 422") as page:
+        panel = page.locator("#fill")
+        panel.get_by_label("Text with gaps").fill("nothing is missing")
+        with page.expect_response("**/api/v1/fill") as answer:
+            panel.get_by_role("button", name="Fill", exact=True).click()
+        assert answer.value.status == 422
+        status(page, "fill", "the text has no gap")
+        assert panel.locator(".status.error").count() == 1
+
+
+def test_the_docs_list_every_request(opened: Opener) -> None:
+    with opened(address="docs") as page:
+        page.wait_for_selector("section")
+        assert page.locator("section").count() == 8
+        assert "POST /api/v1/correct" in page.content()
