@@ -17,7 +17,7 @@ ORDER = [
     {"train"},
     {"evaluate"},
     {"tasks"},
-    {"pretrained"},
+    {"pretrained", "card", "hub"},
     {"rundata"},
     {"api"},
     {"cli", "web"},

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from unordinal.card import card_of
 from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
 from unordinal.data import check_shape, data_from_array
@@ -17,6 +19,7 @@ from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.compare import Comparison, compare_models
 from unordinal.evaluate.likelihood import Score, score_split
+from unordinal.hub import fetched, is_hub, push
 from unordinal.model import CategoricalModel, check_classes
 from unordinal.pretrained import is_pretrained, pretrained_folder
 from unordinal.progress import Progress, silent
@@ -172,9 +175,35 @@ class Run:
             raise ValueError(f"`{what}` is for text; the classes of {self.spec.name} have no characters")
         return self.vocabulary
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Copy configuration and weights, which are all that `load` needs, into a new folder."""
+    def save(self, path: str | os.PathLike[str], *, licence: str | None = None) -> None:
+        """Copy configuration and weights, which are all that `load` needs, into a new folder, with a model card.
+
+        Args:
+            path: the folder.
+            licence: the licence of the weights, for the card, such as "cc-by-sa-4.0".
+        """
         self.folder.copy_to(Path(path))
+        parameters = sum(p.numel() for p in self.model.parameters())
+        card = card_of(self.folder, self.config, self.spec, parameters=parameters, licence=licence)
+        (Path(path) / "README.md").write_text(card)
+
+    def push_to_hub(
+        self, name: str, *, private: bool = False, token: str | None = None, licence: str | None = None
+    ) -> str:
+        """Send configuration, weights and a model card to the Hugging Face hub; needs the extra `hub`.
+
+        Args:
+            name: the model's name on the hub, "owner/name"; it is made if it is not there.
+            private: whether only the owner sees it, if it is made.
+            token: a token of the hub; by default the one that `hf auth login` stored.
+            licence: the licence of the weights, for the card.
+
+        Returns:
+            The address of what was sent. `unordinal.load("hf:owner/name")` loads it.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "model", licence=licence)
+            return push(Path(folder) / "model", name, private=private, token=token)
 
 
 def reverse_steps(asked: int | str | None, whole: int | None) -> int | None:
@@ -194,14 +223,17 @@ def load(
     """Load a run: its model with the published weights, in evaluation mode.
 
     Args:
-        path: the folder of the run, or the name of a model that comes with the package, such as "pretrained:text8-arm".
+        path: the folder of the run; the name of a model that comes with the package, such as "pretrained:text8-arm";
+            or one of the Hugging Face hub, "hf:owner/name", which needs the extra `hub`.
         device: where the model is to compute.
         model: the model to load the weights into, where it is one of your own making.
 
     Returns:
         The run, which samples and scores.
     """
-    folder = RunFolder(pretrained_folder(path) if is_pretrained(path) else Path(path))
+    folder = RunFolder(
+        pretrained_folder(path) if is_pretrained(path) else fetched(path) if is_hub(path) else Path(path)
+    )
     config, spec = folder.read()
     if model is None:
         model = config.model.build(spec)

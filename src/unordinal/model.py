@@ -31,9 +31,23 @@ class Abilities:
     invalid_codes: bool = False  # samples may hold numbers >= num_classes, codes that mean no class
     orders: bool = False  # `log_prob_of_order` gives the exact log-probability when positions come in a given order
     in_order: bool = False  # `log_prob_in_order` scores the chunks of a text with a memory of those before
+    network: bool = False  # `network` gives the network by itself
     reconstructs: bool = False  # `reconstruct` shows what comes back of an example
     times: bool = False  # the bound is a mean over times, and `elbo_at` gives it at chosen ones
     num_times: int | None = None  # how many times there are, where they can be counted
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of a model by itself, for use without this library.
+
+    Args:
+        module: takes the inputs and returns logits of the classes of every position, (B, *D, K).
+        inputs: an example of each input, by name: `x`, classes (B, *D), and `t`, times (B,), where it reads them.
+    """
+
+    module: nn.Module
+    inputs: dict[str, Tensor]
 
 
 class TrainingHooks:
@@ -172,6 +186,10 @@ class CategoricalModel(nn.Module, ABC):
             Probabilities, of shape (B, *D, K).
         """
         raise ValueError(f"{type(self).__name__} has no probabilities of single positions for {tuple(x.shape)}")
+
+    def network(self) -> Network:
+        """Return the network by itself: a diffusion's denoiser, or an autoregressive model's logits."""
+        raise ValueError(f"{type(self).__name__} has no single network that could be used by itself")
 
     def first_state(self, num: int) -> Any:
         """Return the state of so many sequences before their first position; models that are `sequential` only."""

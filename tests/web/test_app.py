@@ -98,7 +98,9 @@ def allowed(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.sampled_from(schema["enum"])
     for kind in kinds:
         if kind == "string":
-            letters = st.text(st.characters(codec="utf-8"), min_size=schema.get("minLength", 0), max_size=min(40, schema["maxLength"]))
+            letters = st.text(
+                st.characters(codec="utf-8"), min_size=schema.get("minLength", 0), max_size=min(40, schema["maxLength"])
+            )
             options += [letters, st.sampled_from(["the quick fox", "a _ b", "arm", "maps", "uniform", "absorbing"])]
         elif kind == "integer":
             options.append(st.integers(schema["minimum"], min(schema["maximum"], schema["minimum"] + 8)))
@@ -139,9 +141,7 @@ def test_requests_from_the_openapi_file(small_server: Any, num: int) -> None:
     spec = small_server.api("openapi.json").json
     statuses: dict[int, int] = {}
 
-    @settings(
-        max_examples=num, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=num, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(requests(spec))
     def check(asked: tuple[str, dict[str, Any], bool]) -> None:
         path, body, _ = asked

@@ -4,7 +4,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from unordinal.web.fields import BadRequest, characters, choice, grid, integer, number, read_request, schema_of, setting
+from unordinal.web.fields import (
+    RequestError,
+    characters,
+    choice,
+    grid,
+    integer,
+    number,
+    read_request,
+    schema_of,
+    setting,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ def test_a_good_request_is_read() -> None:
     ],
 )
 def test_a_bad_request_is_refused_by_name(body: bytes, status: int, part: str) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(RequestError) as caught:
         read_request(Wish, body)
     assert caught.value.status == status
     assert part in caught.value.message

@@ -23,14 +23,13 @@ def asked(
 ) -> tuple[int, dict[str, str], bytes, list[str]]:
     sent: list[Any] = []
     log: list[str] = []
-    messages = [
-        {"type": "http.request", "body": part, "more_body": i < len(parts) - 1} for i, part in enumerate(parts)
-    ]
+    messages = [{"type": "http.request", "body": part, "more_body": i < len(parts) - 1} for i, part in enumerate(parts)]
 
     async def receive() -> Any:
         if messages:
             return messages.pop(0)
         await asyncio.sleep(10)
+        return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
         sent.append(message)

@@ -32,9 +32,7 @@ def opened(browser: Any, server: Any) -> Opener:
     """Open the page; no error on its console, and no request that leaves the machine, is let through."""
 
     @contextmanager
-    def open_page(
-        size: str = "desktop", scheme: str = "light", address: str = "", expected: str = ""
-    ) -> Iterator[Any]:
+    def open_page(size: str = "desktop", scheme: str = "light", address: str = "", expected: str = "") -> Iterator[Any]:
         width, height = WIDTHS[size]
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         page = context.new_page()
@@ -95,7 +93,8 @@ def test_the_first_frame_comes_within_a_second(opened: Opener) -> None:
             """async () => {
               const began = performance.now();
               document.querySelector('#emerge form').requestSubmit();
-              while (!document.querySelector('#emerge [data-role=view] span')) { await new Promise(requestAnimationFrame); }
+              const isThere = () => document.querySelector('#emerge [data-role=view] span');
+              while (!isThere()) { await new Promise(requestAnimationFrame); }
               return (performance.now() - began) / 1000;
             }"""
         )

@@ -63,7 +63,9 @@ def test_bad_requests_are_refused(
     assert small_server.ask("/healthz").status == 200
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/static/../app.py", "/%2e%2e/%2e%2e/etc/passwd", "/page.js/..", "//etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/static/../app.py", "/%2e%2e/%2e%2e/etc/passwd", "/page.js/..", "//etc/passwd"]
+)
 def test_no_path_leads_out_of_the_page(small_server: Any, path: str) -> None:
     with small_server.connect() as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
@@ -179,9 +181,7 @@ def test_the_log_has_no_texts(small_server: Any) -> None:
 def test_sigterm_lets_a_request_end_and_then_stops(arms: dict[str, Path], tmp_path: Path, run_server: Any) -> None:
     with run_server(tmp_path / "log", arms["arm"]) as server:
         found: list[int] = []
-        asking = threading.Thread(
-            target=lambda: found.append(server.api("sample", {"length": 300, "num": 4}).status)
-        )
+        asking = threading.Thread(target=lambda: found.append(server.api("sample", {"length": 300, "num": 4}).status))
         asking.start()
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)

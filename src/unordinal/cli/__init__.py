@@ -6,7 +6,21 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from unordinal.cli import bench, bits, catalogue, compare, correct, demo, evaluate, fill, runs, sample, serve, train
+from unordinal.cli import (
+    bench,
+    bits,
+    catalogue,
+    compare,
+    correct,
+    demo,
+    evaluate,
+    export,
+    fill,
+    runs,
+    sample,
+    serve,
+    train,
+)
 from unordinal.cli.common import as_flags
 from unordinal.errors import RunError
 from unordinal.names import unknown
@@ -25,6 +39,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
     "compare": ("compare two runs on the same examples: unordinal compare RUN RUN", compare.main),
     "runs": ("list the runs in a folder: unordinal runs", runs.main),
+    "export": ("write a run's network to an ONNX file: unordinal export RUN model.onnx", export.main),
     "bench": ("measure how long samples take: unordinal bench sampling --size small", bench.main),
     "presets": ("list the models, and the experiments of the paper", catalogue.presets_main),
     "data": ("list data sets, or describe one: unordinal data book.txt", catalogue.data_main),

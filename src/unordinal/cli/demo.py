@@ -24,10 +24,11 @@ NUM_SAMPLES, SCORE_REPEATS = 3, 4
 COMMAND = Command(
     "unordinal demo",
     "Show what the models that come with the package can do, then train, score and sample two small ones.\n\n"
-    "A text emerges from noise, gaps are filled, a text goes on, mistyped letters are corrected, and surprising ones are "
-    "pointed out. Then models are trained on the docstrings of Python's standard library: an autoregressive Transformer for two thirds of the minutes, a multinomial diffusion "
-    "for the rest. The demo prints bits per character beside count models and xz, samples of both models, and how one "
-    "sample emerges from noise. It leaves the runs and a report.html under runs/.",
+    "A text emerges from noise, gaps are filled, a text goes on, mistyped letters are corrected, and surprising ones "
+    "are pointed out. Then models are trained on the docstrings of Python's standard library: an autoregressive "
+    "Transformer for two thirds of the minutes, a multinomial diffusion for the rest. The demo prints bits per "
+    "character beside count models and xz, samples of both models, and how one sample emerges from noise. It leaves "
+    "the runs and a report.html under runs/.",
     ("unordinal demo --minutes 3",),
 )
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.model import Abilities, ExactModel, TrainingHooks, check_classes, evaluating, sample_shape
+from unordinal.model import Abilities, ExactModel, Network, TrainingHooks, check_classes, evaluating, sample_shape
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.progress import current_watcher
@@ -41,7 +41,7 @@ class AutoregressiveModel(ExactModel):
     def abilities(self) -> Abilities:
         has_memory = isinstance(self.net, SegmentTransformer)
         can: Any = {"prompt": True, "temperature": True, "known": True, "conditionals": True, "sequential": True}
-        return Abilities(**can, in_order=has_memory)
+        return Abilities(**can, in_order=has_memory, network=not has_memory)
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -63,6 +63,14 @@ class AutoregressiveModel(ExactModel):
                 if x.shape[1] > 1:
                     loss = loss - 0.5 * log_likelihood(self.second(h[:, :-1]), x[:, 1:])
         return loss
+
+    def network(self) -> Network:
+        """Return the network, which gives the logits of each position from the classes before it."""
+        if isinstance(self.net, SegmentTransformer):
+            raise ValueError(
+                "a Transformer-XL reads a memory besides its classes; its network cannot be used by itself"
+            )
+        return Network(self.net, {"x": torch.zeros((2, *self.event_shape), dtype=torch.long)})
 
     @torch.no_grad()
     def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:

@@ -14,6 +14,7 @@ from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import (
     Abilities,
     CategoricalModel,
+    Network,
     TrainingHooks,
     check_classes,
     device_of,
@@ -76,6 +77,7 @@ class Diffusion(CategoricalModel):
             known=True,
             temperature=True,
             conditionals=True,
+            network=True,
             orders=self.has_orders,
             noisy_conditionals=self.noise.num_input_classes == self.num_classes,
         )
@@ -87,6 +89,12 @@ class Diffusion(CategoricalModel):
     def logits(self, z: Tensor, t: Tensor) -> Tensor:
         """Logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
         return self.noise.predicted(self.net(z, self.noise.network_time(t).to(z.device)), z, t)
+
+    def network(self) -> Network:
+        """Return the denoiser: logits of x_0 from x_t, in which K stands for a mask where there are masks, and t."""
+        x = torch.zeros((2, *self.event_shape), dtype=torch.long)
+        t = torch.full((2,), 0.5) if self.noise.num_steps is None else torch.ones(2, dtype=torch.long)
+        return Network(Denoiser(self), {"x": x, "t": t})
 
     def evaluated_logits(self, z: Tensor, t: Tensor) -> Tensor:
         """`logits` without dropout."""
@@ -269,6 +277,17 @@ class Diffusion(CategoricalModel):
         half = self.noise.spaced_times(sampler.steps, sampler.start)[0]
         z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
         return last(sampler.chain(self.predictor(), self.noise, z, generator=generator))
+
+
+class Denoiser(nn.Module):
+    """The network of a diffusion with all that its noise process does to its outputs: (x_t, t) -> logits of x_0."""
+
+    def __init__(self, model: Diffusion):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        return self.model.logits(x, t)
 
 
 class DiffusionHooks(TrainingHooks):

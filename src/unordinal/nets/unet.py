@@ -80,7 +80,7 @@ class UNet(nn.Module):
             Logits of the classes, of shape (B, H, W, K).
         """
         h = self.embed(z)  # (B, H, W) -> (B, H, W, C)
-        c = h.new_zeros(len(z), self.time_width) if self.time is None else F.silu(self.time(time))
+        c = h.new_zeros(z.shape[0], self.time_width) if self.time is None else F.silu(self.time(time))
         skips = []
         for blocks, shrink in zip(self.down, self.shrink, strict=True):
             for block in blocks:  # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ class Answers:
         run = self.chosen(asked.model, "sample")
         check_able(run.model.abilities, {"chain": True}, "this model draws one symbol after another")
         settings = settings_of(run, asked)
-        total = settings["steps"] or run.model.abilities.steps
+        total = int(settings["steps"] or run.model.abilities.steps or 1)
         every, index = -(-total // MOST_FRAMES), 0
         last: tuple[float, Tensor] | None = None
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 import unordinal
 from unordinal.api import Run
 from unordinal.web.answers import Answers
-from unordinal.web.fields import BadRequest, read_request
+from unordinal.web.fields import RequestError, read_request
 from unordinal.web.guard import App, Guard, Log
 from unordinal.web.jobs import BusyError, Event, Job, TooLongError, Workshop
 from unordinal.web.openapi import PREFIX, openapi
@@ -54,7 +54,11 @@ class Limits:
 
 
 def make_app(
-    runs: Mapping[str, Run], *, hosts: frozenset[str] | None, limits: Limits | None = None, log: Log = lambda _line: None
+    runs: Mapping[str, Run],
+    *,
+    hosts: frozenset[str] | None,
+    limits: Limits | None = None,
+    log: Log = lambda _line: None,
 ) -> App:
     """Return the application, an ASGI one.
 
@@ -93,11 +97,15 @@ def make_app(
     routes += [Route(path, as_is(JSONResponse(value))) for path, value in fixed.items()]
     routes += [Route(path, static(*what)) for path, what in STATIC.items()]
     routes += [
-        Route(f"{PREFIX}/{path}", endpoint(kind, works[path], workshop, is_stream=path.endswith("stream")), methods=["POST"])
+        Route(
+            f"{PREFIX}/{path}",
+            endpoint(kind, works[path], workshop, is_stream=path.endswith("stream")),
+            methods=["POST"],
+        )
         for path, (kind, _) in REQUESTS.items()
     ]
-    handlers = {404: not_found, 405: not_allowed, BadRequest: refused, ConnectionError: gone, Exception: failed}
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)  # type: ignore[arg-type]
+    handlers = {404: not_found, 405: not_allowed, RequestError: refused, ConnectionError: gone, Exception: failed}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     return Guard(app, hosts=hosts, most_bytes=limits.body_bytes, seconds=limits.body_seconds, log=log)
 
 
@@ -107,13 +115,15 @@ def endpoint(kind: type, work: Callable[[Any, Job], Any], workshop: Workshop, *,
     async def answer(request: Request) -> Response:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media != "application/json":
-            raise BadRequest(415, "the content type must be application/json")
-        asked = read_request(kind, await request.body())
+            raise RequestError(415, "the content type must be application/json")
+        asked: Any = read_request(kind, await request.body())
         try:
             job = workshop.submit(lambda job: work(asked, job))
         except BusyError as error:
             most = workshop.workers + workshop.waiting
-            raise BadRequest(429, f"the server is busy with {most} requests, which is its limit; try again") from error
+            raise RequestError(
+                429, f"the server is busy with {most} requests, which is its limit; try again"
+            ) from error
         if is_stream:
             return EventStream(job)
         leaving = asyncio.create_task(cancel_when_gone(request.receive, job))
@@ -149,9 +159,9 @@ async def finished(job: Job, leaving: "asyncio.Task[None]") -> Any:
 def refusal_of(error: Exception, job: Job) -> Exception:
     """Return the answer to an error of a job."""
     if isinstance(error, TooLongError):
-        return BadRequest(422, f"this took longer than the {job.seconds:g} seconds of one request; ask for less")
+        return RequestError(422, f"this took longer than the {job.seconds:g} seconds of one request; ask for less")
     if isinstance(error, ValueError):
-        return BadRequest(422, " ".join(str(error).split()))
+        return RequestError(422, " ".join(str(error).split()))
     return error
 
 
@@ -191,7 +201,7 @@ def as_event(event: Event, job: Job) -> bytes:
     value = event.value
     if isinstance(value, Exception):
         refusal = refusal_of(value, job)
-        value = {"error": refusal.message if isinstance(refusal, BadRequest) else "internal error"}
+        value = {"error": refusal.message if isinstance(refusal, RequestError) else "internal error"}
     return f"event: {event.name}\ndata: {json.dumps(value)}\n\n".encode()
 
 
@@ -211,7 +221,7 @@ def static(name: str, media: str) -> Any:
 
 
 async def refused(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, BadRequest)
+    assert isinstance(error, RequestError)
     headers = {"retry-after": "5"} if error.status == 429 else None
     return JSONResponse({"error": error.message}, status_code=error.status, headers=headers)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from unordinal.names import unknown
 
 
-class BadRequest(Exception):
+class RequestError(Exception):
     """A request that cannot be answered.
 
     Args:
@@ -130,7 +130,7 @@ Asked = TypeVar("Asked")
 
 
 def read_request(kind: type[Asked], body: bytes) -> Asked:
-    """Read the JSON body of a request; raise a `BadRequest` that names the first thing that is wrong.
+    """Read the JSON body of a request; raise a `RequestError` that names the first thing that is wrong.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -140,26 +140,26 @@ def read_request(kind: type[Asked], body: bytes) -> Asked:
     Wish(num=3)
     >>> read_request(Wish, b'{"nun": 3}')
     Traceback (most recent call last):
-    unordinal.web.fields.BadRequest: unknown field 'nun'; did you mean num? (known: num)
+    unordinal.web.fields.RequestError: unknown field 'nun'; did you mean num? (known: num)
     """
     values = read_json(body)
     if not isinstance(values, dict):
-        raise BadRequest(400, f"expected a JSON object, got {shown(values)}")
+        raise RequestError(400, f"expected a JSON object, got {shown(values)}")
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in known:
-            raise BadRequest(422, str(unknown("field", name[:40], known)))
+            raise RequestError(422, str(unknown("field", name[:40], known)))
     given = {}
     for name, declared in known.items():
         is_required = declared.default is MISSING
-        value = values.get(name)
+        value: Any = values.get(name)
         if value is None and not is_required:
             continue
         if name not in values:
-            raise BadRequest(422, f"the field `{name}` is missing")
+            raise RequestError(422, f"the field `{name}` is missing")
         wrong = declared.metadata["rule"].check(value)
         if wrong is not None:
-            raise BadRequest(422, f"`{name}` must be {wrong}")
+            raise RequestError(422, f"`{name}` must be {wrong}")
         is_whole = declared.metadata["rule"].schema["type"] == "integer"
         given[name] = int(value) if is_whole else value
     return kind(**given)
@@ -170,25 +170,25 @@ def read_json(body: bytes) -> Any:
     try:
         source = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadRequest(400, f"the body is not UTF-8: byte {body[error.start]:#04x} at {error.start}") from error
+        raise RequestError(400, f"the body is not UTF-8: byte {body[error.start]:#04x} at {error.start}") from error
 
     def refuse(name: str) -> Any:
-        raise BadRequest(400, f"{name} is no number of JSON")
+        raise RequestError(400, f"{name} is no number of JSON")
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise BadRequest(400, "a field of the JSON object is given twice")
+            raise RequestError(400, "a field of the JSON object is given twice")
         return found
 
     try:
         return json.loads(source, parse_constant=refuse, object_pairs_hook=once)
     except json.JSONDecodeError as error:
-        raise BadRequest(400, f"the body is not JSON: {error.msg} at character {error.pos}") from error
+        raise RequestError(400, f"the body is not JSON: {error.msg} at character {error.pos}") from error
     except RecursionError as error:
-        raise BadRequest(400, "the JSON is nested too deeply") from error
+        raise RequestError(400, "the JSON is nested too deeply") from error
     except ValueError as error:
-        raise BadRequest(400, "the JSON has a number with too many digits") from error
+        raise RequestError(400, "the JSON has a number with too many digits") from error
 
 
 def schema_of(kind: type) -> dict[str, Any]:

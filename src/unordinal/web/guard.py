@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from unordinal.web.fields import BadRequest
+from unordinal.web.fields import RequestError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -65,7 +65,7 @@ class Guard:
             headers = headers_of(scope)
             self.check(scope, headers)
             await self.app(scope, await self.with_body(headers, receive), sending)
-        except BadRequest as error:
+        except RequestError as error:
             if not status:
                 await refuse(sending, error)
         except ConnectionError:  # the client has gone
@@ -73,7 +73,7 @@ class Guard:
         except Exception as error:
             self.log(f"internal error: {type(error).__name__}")
             if not status:
-                await refuse(sending, BadRequest(500, "internal error; the server's log has its kind"))
+                await refuse(sending, RequestError(500, "internal error; the server's log has its kind"))
         milliseconds = 1000 * (time.monotonic() - began)
         path = scope["path"] if scope["path"].isprintable() else "(unprintable)"
         self.log(f"{scope['method']} {path[:80]} {status} {milliseconds:.0f} ms")
@@ -82,17 +82,19 @@ class Guard:
         """Refuse requests for another server, or from a page of another one."""
         host = headers.get("host", "")
         if self.hosts is not None and name_of(host) not in self.hosts:
-            raise BadRequest(421, "this server has another name; open it by the address that `unordinal serve` printed")
+            raise RequestError(
+                421, "this server has another name; open it by the address that `unordinal serve` printed"
+            )
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            raise BadRequest(403, "requests from pages of other sites are refused")
+            raise RequestError(403, "requests from pages of other sites are refused")
         if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
-            raise BadRequest(403, "requests from pages of other sites are refused")
+            raise RequestError(403, "requests from pages of other sites are refused")
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
-            raise BadRequest(400, "the content-length must be a number")
+            raise RequestError(400, "the content-length must be a number")
         if int(length) > self.most_bytes:
-            raise BadRequest(413, f"the body may have at most {self.most_bytes:,} bytes, got {int(length):,}")
+            raise RequestError(413, f"the body may have at most {self.most_bytes:,} bytes, got {int(length):,}")
 
     async def with_body(self, headers: dict[str, str], receive: Receive) -> Receive:
         """Read the whole body, within its limits, and return what gives it to the application at once."""
@@ -107,11 +109,11 @@ class Guard:
                         raise ConnectionResetError
                     parts.append(message.get("body", b""))
                     if sum(map(len, parts)) > self.most_bytes:
-                        raise BadRequest(413, f"the body may have at most {self.most_bytes:,} bytes")
+                        raise RequestError(413, f"the body may have at most {self.most_bytes:,} bytes")
                     if not message.get("more_body", False):
                         break
         except TimeoutError as error:
-            raise BadRequest(408, f"the body did not arrive within {self.seconds:g} seconds") from error
+            raise RequestError(408, f"the body did not arrive within {self.seconds:g} seconds") from error
         whole: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
 
         async def give() -> Message:
@@ -126,7 +128,7 @@ def headers_of(scope: MutableMapping[str, Any]) -> dict[str, str]:
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
         if key in found and key in ("host", "origin", "content-length"):
-            raise BadRequest(400, f"the header {key} is given twice")
+            raise RequestError(400, f"the header {key} is given twice")
         found.setdefault(key, value.decode("latin-1"))
     return found
 
@@ -142,7 +144,7 @@ def name_of(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-async def refuse(send: Send, error: BadRequest) -> None:
+async def refuse(send: Send, error: RequestError) -> None:
     """Answer with an error as JSON."""
     body = json.dumps({"error": error.message}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

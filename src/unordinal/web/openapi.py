@@ -45,8 +45,8 @@ def openapi(version: str) -> dict[str, Any]:
             }
         }
     for path, summary in (("models", "The models that are served, and what each can do."), ("limits", "The limits.")):
-        answer = {"description": summary, "content": {"application/json": {"schema": {"type": "object"}}}}
-        paths[f"{PREFIX}/{path}"] = {"get": {"summary": summary, "operationId": path, "responses": {"200": answer}}}
+        found = {"description": summary, "content": {"application/json": {"schema": {"type": "object"}}}}
+        paths[f"{PREFIX}/{path}"] = {"get": {"summary": summary, "operationId": path, "responses": {"200": found}}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "unordinal", "version": version, "description": "Generative models of categorical data."},

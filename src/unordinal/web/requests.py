@@ -77,6 +77,9 @@ REQUESTS: dict[str, tuple[Any, str]] = {
     "correct": (CorrectRequest, "The corrected text, and every suggestion with its probability."),
     "fill": (FillRequest, "Proposals, the likeliest first, with their log-probability in nats."),
     "fill/map": (FillMapRequest, "Proposals as maps, the likeliest first."),
-    "bits": (BitsRequest, "Bits of every line, the most surprising first, and of every letter where the model has them."),
+    "bits": (
+        BitsRequest,
+        "Bits of every line, the most surprising first, and of every letter where the model has them.",
+    ),
 }
 """What can be posted under /api/v1/, and what comes back."""

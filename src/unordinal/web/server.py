@@ -33,7 +33,7 @@ class TimedProtocol(H11Protocol):
 def serve(app: App, host: str, port: int) -> None:
     """Serve until SIGINT or SIGTERM; requests that are being answered then have some seconds to end."""
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         host=host,
         port=port,
         http=TimedProtocol,
