@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all lint bench docs dist clean
+.PHONY: setup demo test test-all test-web lint bench docs dist clean
 
 setup: $(STAMP)
 
@@ -27,6 +27,13 @@ test: setup
 
 test-all: setup
 	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600
+
+# Every panel of the page in a real browser, and abuse of the real server.
+test-web: setup
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { apt-get update >/dev/null 2>&1; apt-get install -y --no-install-recommends chromium >/dev/null 2>&1; } || \
+	  { echo "chromium is not here and apt-get may not install it; install it by hand and run this again"; exit 2; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or not slow' tests/web
 
 lint: setup
 	$(BIN)/ruff check .

@@ -21,9 +21,10 @@ def hub() -> Any:
     """Return the package huggingface_hub."""
     try:
         import huggingface_hub
+        from huggingface_hub.utils import logging
     except ModuleNotFoundError as error:
         raise ValueError("the hub needs a package; install it with: pip install 'unordinal[hub]'") from error
-    huggingface_hub.utils.logging.set_verbosity_error()  # one line is ours to write
+    logging.set_verbosity_error()  # one line is ours to write
     return huggingface_hub
 
 

@@ -63,7 +63,12 @@ def shot(page: Any, panel: str, name: str) -> None:
         page.locator(f"#{panel}").screenshot(path=str(Path(SHOTS) / f"{name}.png"))
 
 
-LOOKS = [(size, scheme) for size in WIDTHS for scheme in ("light", "dark")]
+LOOKS = [
+    ("phone", "dark"),
+    ("desktop", "light"),
+    pytest.param("phone", "light", marks=pytest.mark.slow),
+    pytest.param("desktop", "dark", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
