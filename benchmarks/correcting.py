@@ -54,9 +54,27 @@ class Args:
     """The run of an autoregressive model."""
     beam: int = 16
     """Candidates of the beam search."""
+    typos: bool = False
+    """Instead of random substitutions, show a dozen of the mistakes that people make."""
     out: Path | None = None
     """Write the figures to this JSON file."""
 
+
+TYPOS = (
+    "the goverment of france was reformed",  # a letter is missing
+    "the existance of god is a question of philosophy",
+    "he wrote a grammer of the english language",
+    "the two parts of the book are seperate",
+    "they declared an independant state in the north",
+    "they did not recieve any money for it",  # two letters changed places
+    "thier army was defeated in the war",  # likewise
+    "this is definately one of the best known examples",
+    "the gregorian calender was introduced in rome",
+    "an experiment gave consistant results",
+    "the city which was the capitol of the empire",  # a word that exists
+    "it was begining to be used in the middle ages",  # a letter is missing
+)
+"""Mistakes that people make, among them some that no substitution mends."""
 
 Posterior = Callable[[Tensor, float], Tensor]
 """Probabilities of the clean symbols (N, L, K) of observed ones (N, L) at a rate of errors."""
@@ -192,7 +210,18 @@ def contestants(args: Args, data: Data) -> dict[str, Callable[[], Posterior]]:
     }
 
 
+def show_typos(args: Args) -> None:
+    """Print what both models make of mistakes of people."""
+    single, joint = load(args.uniform), load(args.arm)
+    for text in TYPOS:
+        print(f"{text}\n  single pass: {single.correct(text, error_rate=0.05).text}")
+        print(f"  beam:        {joint.correct(text, error_rate=0.05, beam=args.beam).text}", flush=True)
+
+
 def main(args: Args) -> None:
+    if args.typos:
+        show_typos(args)
+        return
     data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=LENGTH))
     chosen = {name: make for name, make in contestants(args, data).items() if name in (args.contestants or (name,))}
 

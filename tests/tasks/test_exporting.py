@@ -22,7 +22,9 @@ def session_of(model: Any, spec: DataSpec, path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
-@pytest.mark.parametrize("name", ["arm", "uniform", *(pytest.param(name, marks=pytest.mark.slow) for name in ("absorbing", "multinomial"))])
+@pytest.mark.parametrize(
+    "name", ["arm", "uniform", *(pytest.param(name, marks=pytest.mark.slow) for name in ("absorbing", "multinomial"))]
+)
 def test_a_network_of_text_gives_the_same_logits(name: str, tmp_path: Path) -> None:
     from unordinal.config import with_settings
 
