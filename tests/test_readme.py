@@ -35,7 +35,9 @@ def shortened(words: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])
-def test_commands_run(name: str, cli: Cli, tmp_path: Path) -> None:
+def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unordinal.web.server.serve", lambda *_: None)  # it would serve until it is stopped
+    monkeypatch.setattr("unordinal.cli.serve.check_port", lambda *_: None)
     (tmp_path / "book.txt").write_text("It is a truth universally acknowledged, " * 200)
     (tmp_path / "letters.txt").write_text("a truth universally acknowledged " * 200)
     shown = commands(ROOT / name)
