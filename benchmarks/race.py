@@ -26,7 +26,6 @@ from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.names import check_known
 from unordinal.recipes import configured
 from unordinal.recipes.settings import DiffusionTransformer
-from unordinal.train.checkpoint import rng_state, set_rng_state
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
 from unordinal.train.start import start_run
@@ -90,20 +89,17 @@ class Contestant:
 
     name: str
     loop: Loop
-    random: dict[str, Any]  # its own random numbers
     passes: int = 0  # sequences that went through the network
     curve: list[tuple[float, float]] = field(default_factory=list)  # seconds, bits
 
     def train(self, seconds: float, budget: float) -> None:
         """Train for a turn, or until the budget is used up."""
         at, loop = self.loop.at, self.loop
-        set_rng_state(self.random)
         end = min(at.seconds + seconds, budget)
         while at.seconds < end:
             began = time.monotonic()
             loop.train_step()
             at.seconds += time.monotonic() - began
-        self.random = rng_state()
 
     def validate(self) -> None:
         found = self.loop.validator.add_round(self.loop.averaged, Validation())
@@ -117,7 +113,7 @@ def entered(name: str, config: RunConfig, data: Data, args: Args) -> Contestant:
     folder = RunFolder(args.out / name)
     model = start_run(config, data.spec, folder, resume=False)
     loop = Loop(model, data, config.train, config.optim, folder, torch.device("cpu"))
-    contestant = Contestant(name, loop, rng_state())
+    contestant = Contestant(name, loop)
     net = getattr(model, "net", model)
 
     def count(_module: object, inputs: tuple[Any, ...]) -> None:

@@ -217,7 +217,11 @@ def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: p
     assert len(repr(run).splitlines()) == 3
     assert "validation" in repr(run)
     run.save(tmp_path / "copy")
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+    ]
     again = unordinal.load(tmp_path / "copy")
     assert again.sample(3, prompt="the fox", seed=1) == texts
     assert again.score(book, split="test").bits_per_dim == run.score().bits_per_dim

@@ -205,7 +205,7 @@ class CategoricalModel(nn.Module, ABC):
         raise ValueError(f"{type(self).__name__} does not draw one position after another")
 
     def select_state(self, state: Any, index: Tensor) -> Any:  # noqa: ARG002
-        """Return the state of some of the sequences, `index` (M,), which may repeat."""
+        """Return the state of some of the sequences, `index` (M,), which may repeat; the old one is used up."""
         raise ValueError(f"{type(self).__name__} does not draw one position after another")
 
     def checked_known(self, known: Tensor, num_samples: int, shape: torch.Size) -> Tensor:

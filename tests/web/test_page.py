@@ -76,8 +76,8 @@ def test_text_emerges(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
         panel = page.locator("#emerge")
         panel.get_by_label("Steps").fill("12")
-        panel.get_by_label("Letters").fill("40")
-        panel.get_by_role("button", name="Draw").click()
+        panel.get_by_role("spinbutton", name="Letters").fill("40")
+        panel.get_by_role("button", name="Draw", exact=True).click()
         status(page, "emerge", "12 network calls")
         assert panel.locator('[data-role="view"] span').count() == 40
         assert panel.locator('[data-role="view"] .settled').count() == 40
@@ -110,7 +110,7 @@ def test_a_link_shows_the_same_again(opened: Opener) -> None:
     with opened() as page:
         panel = page.locator("#emerge")
         panel.get_by_label("Steps").fill("8")
-        panel.get_by_label("Letters").fill("24")
+        panel.get_by_role("spinbutton", name="Letters").fill("24")
         panel.get_by_label("Seed").fill("77")
         panel.get_by_role("button", name="Draw").click()
         status(page, "emerge", "8 network calls")
@@ -118,6 +118,46 @@ def test_a_link_shows_the_same_again(opened: Opener) -> None:
     with opened(address=address.partition("/#")[2] and "#" + address.partition("/#")[2]) as page:
         status(page, "emerge", "8 network calls")
         assert page.locator('#emerge [data-role="view"]').inner_text() == text
+
+
+def test_more_steps_than_letters_are_as_many_as_letters(opened: Opener) -> None:
+    with opened() as page:
+        panel = page.locator("#emerge")
+        panel.get_by_role("spinbutton", name="Letters").fill("10")
+        panel.get_by_role("button", name="Draw", exact=True).click()
+        status(page, "emerge", "10 network calls")
+        assert panel.get_by_label("Steps").input_value() == "10"
+
+
+def test_another_one_begins_anew_while_one_runs(opened: Opener) -> None:
+    with opened() as page:
+        panel = page.locator("#emerge")
+        panel.get_by_role("button", name="Draw", exact=True).click()
+        page.wait_for_selector("#emerge [data-role=view] span")
+        panel.get_by_role("spinbutton", name="Letters").fill("16")
+        panel.get_by_role("button", name="Another one").click()
+        status(page, "emerge", "16 network calls")
+        assert panel.locator('[data-role="view"] .settled').count() == 16
+
+
+def test_what_was_not_read_is_said(opened: Opener) -> None:
+    with opened() as page:
+        panel = page.locator("#bits")
+        panel.locator("textarea").fill("Zürich, 1984")
+        panel.get_by_role("button", name="Measure").click()
+        status(page, "bits", "everything else (digits, commas, line ends) as spaces")
+        panel.get_by_label("Model").select_option("pretrained:text8-uniform")
+        panel.get_by_role("button", name="Measure").click()
+        status(page, "bits", "it has none for single letters")
+
+
+def test_an_empty_text_is_not_sent(opened: Opener) -> None:
+    with opened() as page:
+        panel = page.locator("#correct")
+        panel.locator("textarea").fill("")
+        panel.get_by_role("button", name="Correct", exact=True).click()
+        assert panel.locator("textarea").evaluate("field => field.validity.valueMissing")
+        assert panel.locator(".status").inner_text() == ""
 
 
 def test_drawing_can_be_stopped(opened: Opener, server: Any) -> None:
@@ -138,7 +178,7 @@ def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
         panel = page.locator("#correct")
         panel.get_by_role("button", name="Correct", exact=True).click()
-        status(page, "correct", "suggestions")
+        status(page, "correct", "3 suggestions, 3 accepted")
         marks = panel.locator(".suggestion")
         assert marks.count() == 3
         marks.nth(1).hover()
@@ -146,6 +186,7 @@ def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
         shot(page, "correct", f"correct-{size}-{scheme}")
         marks.nth(0).click()
         assert marks.nth(0).get_attribute("aria-pressed") == "false"
+        status(page, "correct", "3 suggestions, 2 accepted")
         panel.get_by_role("button", name="Reject all").click()
         assert panel.locator('.suggestion[aria-pressed="true"]').count() == 0
         panel.locator("textarea").fill("Élan vital 😀: the population of the united ststes")
@@ -220,7 +261,7 @@ def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Correct"
         page.keyboard.press("Enter")
-        status(page, "correct", "1 suggestion.")
+        status(page, "correct", "1 suggestion, 1 accepted")
         for _ in range(2):
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "suggestion"

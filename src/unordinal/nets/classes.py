@@ -91,9 +91,12 @@ class ClassTransformer(nn.Module):
         return state
 
     def select_state(self, state: Any, index: Tensor) -> Any:
-        """Return the state of some rows of the batch, `index` (M,), in a batch of its own."""
+        """Return the state of some rows of the batch, `index` (M,), in a batch of its own.
+
+        The given state must not be used again: where few rows change, they are overwritten.
+        """
         if isinstance(state, Tensor):
-            return state[index]
+            return selected_rows(state, index)
         if isinstance(state, dict):
             return {key: self.select_state(value, index) for key, value in state.items()} | {"batch": len(index)}
         if isinstance(state, list | tuple):
@@ -119,6 +122,17 @@ class ClassTransformer(nn.Module):
             h = h + self.ngrams(recent).squeeze(1)
         h, state = step_blocks(self.blocks, h, state, self.head_channels)
         return self.out(h), state if recent is None else {**state, "recent": recent}
+
+
+def selected_rows(x: Tensor, index: Tensor) -> Tensor:
+    """Return x[index]; where most rows stay in their place, the others are overwritten in place, which is cheaper."""
+    if len(index) != len(x) or torch.is_grad_enabled():
+        return x[index]
+    moved = torch.nonzero(index != torch.arange(len(x), device=x.device)).flatten()
+    if 2 * len(moved) > len(x):
+        return x[index]
+    x[moved] = x[index[moved]]
+    return x
 
 
 Memory = list[Tensor]  # the inputs of each layer at the last M positions, (B, M, C)

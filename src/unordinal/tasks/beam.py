@@ -55,13 +55,36 @@ def beam_search(
             channel = torch.where(is_fixed.to(device)[:, place].unsqueeze(1), stays, channel)
         whole = scores.unsqueeze(-1) + log_p.view(num, beam, k).double() + channel.unsqueeze(1)  # (B, M, K)
         scores, picked = whole.flatten(1).topk(beam, dim=1)
+        slots = stable_slots(picked // k)
+        scores, picked = scores.gather(1, slots), picked.gather(1, slots)
         parent, before = picked // k, (picked % k).flatten()
         index = (parent + beam * torch.arange(num, device=device).unsqueeze(1)).flatten()
         state = model.select_state(state, index)
         kept = found.flatten(0, 1)[index].view(num, beam, place)
         found = torch.cat([kept, before.view(num, beam, 1)], dim=2)
         advance(1 / length)
-    return found, scores
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    return found.gather(1, order.unsqueeze(-1).expand_as(found)), scores
+
+
+def stable_slots(parent: Tensor) -> Tensor:
+    """Return an order (B, M) of candidates in which as many as can stand where their parents (B, M) stood.
+
+    So most of the states of a model need not be copied from one position to the next.
+
+    >>> stable_slots(torch.tensor([[2, 2, 0]])).tolist()
+    [[2, 1, 0]]
+    """
+    num, beam = parent.shape
+    place = torch.arange(beam, device=parent.device).expand(num, beam)
+    first = torch.full_like(parent, beam).scatter_reduce(1, parent, place, "amin")  # of the children of each parent
+    is_first = first.gather(1, parent) == place
+    is_taken = first < beam  # slots whose first child stays
+    free = is_taken.long().argsort(dim=1, stable=True)  # free slots, then taken ones
+    rest = is_first.long().argsort(dim=1, stable=True)  # other children, then first ones
+    slots = first.clone()
+    slots.scatter_(1, free, torch.where(is_taken.gather(1, free), first.gather(1, free), rest))
+    return slots
 
 
 def beam_posterior(

@@ -1,14 +1,11 @@
 """Checkpoints: the whole state of a run, in a folder that appears only when it is whole and on disk."""
 
-import contextlib
 import os
-import random
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from unordinal.data.storage import sync_folder
@@ -84,33 +81,3 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         return torch.load(path / STATE, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever a damaged file makes torch raise
         raise ValueError(f"the checkpoint {path} cannot be read ({error.__class__.__name__}); remove it") from error
-
-
-def rng_state() -> dict[str, Any]:
-    """The state of every random number generator a training step may use."""
-    version, internal, gauss = random.getstate()
-    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    state: dict[str, Any] = {
-        "torch": torch.get_rng_state(),
-        "python": [version, list(internal), gauss],
-        "numpy": [torch.from_numpy(np.asarray(keys).astype(np.int64)), position, has_gauss, cached],
-    }
-    if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state_all()
-    if torch.backends.mps.is_available():
-        state["mps"] = torch.mps.get_rng_state()
-    return state
-
-
-def set_rng_state(state: dict[str, Any]) -> None:
-    """Put every generator back where `rng_state` found it."""
-    torch.set_rng_state(state["torch"])
-    version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal), gauss))
-    keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), position, has_gauss, cached))
-    if "cuda" in state and torch.cuda.is_available():
-        with contextlib.suppress(IndexError):  # fewer devices than before
-            torch.cuda.set_rng_state_all(state["cuda"])
-    if "mps" in state and torch.backends.mps.is_available():
-        torch.mps.set_rng_state(state["mps"])

@@ -20,15 +20,14 @@ from unordinal.train.checkpoint import (
     drop_checkpoint,
     latest_checkpoint,
     load_checkpoint,
-    rng_state,
     save_checkpoint,
-    set_rng_state,
     step_of,
 )
 from unordinal.train.checks import check_settings
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
 from unordinal.train.optim import build_optimizer, learning_rate_factor
+from unordinal.train.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
 from unordinal.train.run import RunFolder
 from unordinal.train.validation import Validation, Validator
 
@@ -91,14 +90,12 @@ class Loop:
         self.num_parts = parts_of_batch(config, model, device.type)
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
-        first, _ = data.train.crops(config.batch_size, torch.Generator().manual_seed(config.seed))
+        first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
-        before = rng_state()  # the first step is to draw what it would draw without
+        seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
-        set_rng_state(before)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
-        self.generator = torch.Generator().manual_seed(config.seed)  # draws the crops: the position in the data
         self.at = RunState()
         self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts)
         if config.compile:
@@ -111,8 +108,6 @@ class Loop:
             "ema": self.ema.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "hooks": self.hooks.state(),
-            "data": self.generator.get_state(),
-            "rng": rng_state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -124,8 +119,6 @@ class Loop:
         for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
             group["peak_lr"] = peak
         self.hooks.restore(state["hooks"])
-        self.generator.set_state(state["data"])
-        set_rng_state(state["rng"])
 
     def save(self) -> None:
         save_checkpoint(self.folder.checkpoints, self.at.step, self.state())
@@ -144,14 +137,17 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak_lr"] * factor
         self.hooks.progressed(self.fraction)
-        x, starts = draw_batch(self.data.train, config, self.generator, model.num_classes)
+        seed, step = config.seed, self.at.step
+        x, starts = draw_batch(self.data.train, config, generator_of(seed, step, EXAMPLES), model.num_classes)
         x = x.to(self.device)
+        seed_step(seed, step, TIMES)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         to_bits = 1 / (math.log(2) * x[0].numel())  # what is minimised is in bits per dimension
         for part in range(self.num_parts):
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
+            seed_step(seed, step, FIRST_PART + part)
             loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
             losses.append(loss.detach())

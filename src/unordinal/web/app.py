@@ -159,7 +159,10 @@ async def finished(job: Job, leaving: "asyncio.Task[None]") -> Any:
 def refusal_of(error: Exception, job: Job) -> Exception:
     """Return the answer to an error of a job."""
     if isinstance(error, TooLongError):
-        return RequestError(422, f"this took longer than the {job.seconds:g} seconds of one request; ask for less")
+        return RequestError(
+            422,
+            f"this took longer than the {job.seconds:g} seconds of one request; give a shorter text, or ask for less",
+        )
     if isinstance(error, ValueError):
         return RequestError(422, " ".join(str(error).split()))
     return error

@@ -15,6 +15,7 @@ function rangeOf(schema) {
   return parts.join("; ");
 }
 
+document.getElementById("origin").textContent = location.origin;
 const api = await (await fetch("api/v1/openapi.json")).json();
 const sections = Object.entries(api.paths).map(([path, methods]) => {
   const section = document.createElement("section");

@@ -15,6 +15,14 @@ export function make(tag, text = "", attributes = {}) {
   return element;
 }
 
+const KINDS = { absorbing: "masked diffusion", uniform: "diffusion by random letters", multinomial: "multinomial diffusion", arm: "letter by letter" };
+
+/** A model's name as people read it. */
+function titleOf(model) {
+  const name = model.name.replace("pretrained:", "");
+  return KINDS[model.recipe] ? `${KINDS[model.recipe]} (${name})` : name;
+}
+
 export function say(panel, text, isError = false) {
   const status = panel.querySelector(".status");
   status.textContent = text;
@@ -80,14 +88,18 @@ export function onSend(panel, work) {
     running = new AbortController();
     button.textContent = "Stop";
     say(panel, "Computing …");
+    const began = Date.now();
+    const timer = setInterval(() => say(panel, `Computing … ${Math.round((Date.now() - began) / 1000)} s`), 2000);
     remember(panel);
     try {
       await work(valuesOf(form), running.signal);
     } catch (error) {
       if (error.name === "AbortError") { say(panel, "Stopped."); } else { say(panel, error.message, true); }
     }
+    clearInterval(timer);
     running = null;
     button.textContent = name;
+    form.dispatchEvent(new Event("ended"));
   });
   const link = act(panel, "link");
   link.addEventListener("click", async () => {
@@ -126,7 +138,7 @@ export function offer(panel, models, task, preferred) {
   const able = models.filter((model) => model.tasks.includes(task));
   panel.hidden = able.length === 0;
   const select = panel.querySelector('[name="model"]');
-  select.replaceChildren(...able.map((model) => make("option", model.name, { value: model.name })));
+  select.replaceChildren(...able.map((model) => make("option", titleOf(model), { value: model.name })));
   const best = able.find(preferred);
   if (best) { select.value = best.name; }
   return able;
@@ -144,9 +156,12 @@ export class Player {
     this.frames = [];
     this.button.addEventListener("click", () => (this.timer === null ? this.start() : this.stop()));
     this.slider.addEventListener("input", () => { this.stop(); this.draw(Number(this.slider.value)); });
+    panel.querySelector("form").addEventListener("ended", () => this.ready());
   }
+  ready() { this.button.disabled = false; }
   clear() { this.stop(); this.frames = []; this.box.hidden = true; }
   add(frame) {
+    this.button.disabled = true; // until the last one has come
     this.frames.push(frame);
     this.box.hidden = false;
     this.slider.max = this.frames.length - 1;
@@ -192,7 +207,8 @@ function startEmerging(models) {
     const symbols = player.frames[index].symbols, first = player.frames[0].symbols;
     view.replaceChildren(...symbols.map((symbol, place) => {
       const isNoise = symbol === "·" || symbol === first[place];
-      const kind = settled && index >= settled[place] ? "settled" : isNoise ? "noise" : "draft";
+      const isSettled = settled ? index >= settled[place] : first[place] === "·" && symbol !== "·";
+      const kind = isSettled ? "settled" : isNoise ? "noise" : "draft";
       return make("span", symbol, { class: kind });
     }));
   });
@@ -200,16 +216,30 @@ function startEmerging(models) {
     settled = null;
     player.clear();
     panel.querySelector(".legend").hidden = false;
+    const hasMasks = chosen().samplers.includes("first-hitting");
+    if (hasMasks && values.steps > values.length) { // one letter per step is the most there is to do
+      values.steps = values.length;
+      form.elements.steps.value = values.length;
+    }
     await stream("sample/stream", values, signal, (name, found) => {
-      if (name === "frame") { player.add(found); }
+      if (name === "frame") {
+        player.add(found);
+        if (player.frames.length === 1) { view.scrollIntoView({ block: "nearest" }); }
+      }
       if (name === "done") {
         settled = settledAt(player.frames.map((frame) => frame.symbols));
         player.draw(player.frames.length - 1);
-        say(panel, `${found.network_calls} network calls. The text: ${found.sample}`);
+        say(panel, `${found.network_calls} network calls.`);
+        panel.querySelector(".status").append(make("span", ` The text: ${found.sample}`, { class: "unseen" }));
       }
     });
   });
-  act(panel, "again").addEventListener("click", () => { newSeed(form); form.requestSubmit(); });
+  act(panel, "again").addEventListener("click", () => {
+    newSeed(form);
+    const isRunning = form.querySelector('[type="submit"]').textContent === "Stop";
+    if (isRunning) { form.addEventListener("ended", () => form.requestSubmit(), { once: true }); }
+    form.requestSubmit(); // stops a drawing that runs
+  });
 }
 
 /** The frame from which on each position keeps its last symbol. */
@@ -253,18 +283,22 @@ function startCorrecting(models) {
     });
     parts.push(document.createTextNode(text.slice(done)));
     view.replaceChildren(...parts);
-    part(panel, "after").hidden = false;
+    part(panel, "after").hidden = suggestions.length === 0;
+    const num = suggestions.length, kept = accepted.filter((value) => value).length;
+    const what = num === 1 ? "1 suggestion" : `${num} suggestions`;
+    say(panel, num === 0 ? "No suggestion." : `${what}, ${kept} accepted. Press one to reject it, and again to accept it.`);
   };
   onSend(panel, async (values, signal) => {
     detail.textContent = "";
-    const asked = { ...values, error_rate: Number(values.error_rate) / 100, beam: 64 };
+    view.replaceChildren();
+    part(panel, "after").hidden = true;
+    const beam = values.text.length <= 120 ? 64 : 16;
+    const asked = { ...values, error_rate: Number(values.error_rate) / 100, beam };
     const found = await post("correct", asked, signal);
     text = values.text;
     suggestions = found.suggestions.map((s) => ({ ...s, from: unitsOf(text, s.start) }));
     accepted = suggestions.map(() => true);
     draw();
-    const num = suggestions.length;
-    say(panel, num === 0 ? "No suggestion." : `${num} suggestion${num === 1 ? "" : "s"}. Press one to reject it.`);
   });
   act(panel, "copy").addEventListener("click", async () => {
     try { await navigator.clipboard.writeText(result()); say(panel, "Copied."); } catch { say(panel, result()); }
@@ -279,7 +313,8 @@ function unitsOf(text, number) { return [...text].slice(0, number).join("").leng
 
 function startFilling(models) {
   const panel = document.getElementById("fill");
-  offer(panel, models, "fill", (model) => model.recipe === "absorbing");
+  const masked = models.filter((model) => !model.is_exact); // reading both sides, and quicker
+  offer(panel, masked.some((model) => model.tasks.includes("fill")) ? masked : models, "fill", () => true);
   const form = panel.querySelector("form"), view = part(panel, "view"), undo = act(panel, "undo");
   let withGaps = "";
   onSend(panel, async (values, signal) => {
@@ -288,16 +323,20 @@ function startFilling(models) {
     withGaps = values.text;
     undo.hidden = true;
     const gaps = [...withGaps];
-    view.replaceChildren(...found.proposals.map((proposal) => {
+    const best = Math.max(...found.proposals.map((proposal) => proposal.log_prob));
+    const weights = found.proposals.map((proposal) => Math.exp(proposal.log_prob - best));
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    view.replaceChildren(...found.proposals.map((proposal, index) => {
       const item = make("li"), button = make("button", "", { type: "button", title: "Put this into the text" });
       [...proposal.text].forEach((letter, place) => {
         button.append(gaps[place] === "_" ? make("mark", letter) : document.createTextNode(letter));
       });
       button.addEventListener("click", () => { form.elements.text.value = proposal.text; undo.hidden = false; say(panel, "Put into the text."); });
-      item.append(button, make("small", `${proposal.log_prob.toFixed(2)} nats`));
+      const share = `${(100 * weights[index] / sum).toFixed(0)} %`;
+      item.append(button, make("small", share, { title: `log-probability ${proposal.log_prob.toFixed(2)} nats (${found.kind})` }));
       return item;
     }));
-    say(panel, `${found.proposals.length} proposals; log-probability in nats (${found.kind}).`);
+    say(panel, `${found.proposals.length} proposals, each with its share of their probability.`);
   });
   undo.addEventListener("click", () => { form.elements.text.value = withGaps; undo.hidden = true; form.elements.text.focus(); });
 }
@@ -309,6 +348,7 @@ function startMeasuring(models) {
   const panel = document.getElementById("bits");
   offer(panel, models, "bits", (model) => model.has_positions);
   onSend(panel, async (values, signal) => {
+    part(panel, "view").replaceChildren();
     const found = await post("bits", values, signal);
     const lines = [...found.lines].sort((a, b) => a.line - b.line);
     part(panel, "view").replaceChildren(...lines.flatMap((line) => {
@@ -326,7 +366,10 @@ function startMeasuring(models) {
       return [head, cells];
     }));
     const sum = found.lines.reduce((total, line) => total + line.bits, 0);
-    say(panel, `${sum.toFixed(1)} bits in all.`);
+    const notes = [`${sum.toFixed(1)} bits in all.`];
+    if (lines.some((line) => !line.positions)) { notes.push("This model bounds the bits of a whole line, with an error (±); it has none for single letters."); }
+    if (lines.some((line) => line.symbols !== line.text)) { notes.push("Capitals and accents were read as plain letters, everything else (digits, commas, line ends) as spaces."); }
+    say(panel, notes.join(" "));
   });
 }
 
