@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from unordinal.progress import Advance
+from unordinal.progress import Advance, ignored
 
 if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
@@ -25,13 +25,26 @@ QUIET_SECONDS = 2.0  # without a terminal, work that is shorter than this is not
 stderr = Console(stderr=True, highlight=False)
 
 
+is_muted = False  # of several processes that train together, one talks
+
+
+def mute() -> None:
+    """Print nothing from now on."""
+    global is_muted  # noqa: PLW0603
+    is_muted = True
+
+
 def say(message: str) -> None:
     """Print a message to stderr."""
+    if is_muted:
+        return
     print(message, file=sys.stderr, flush=True)
 
 
 def print_json(values: dict[str, Any]) -> None:
     """Print an object as one line of JSON to stdout; commands print it last."""
+    if is_muted:
+        return
     print(json.dumps(values), flush=True)
 
 
@@ -54,6 +67,9 @@ def bar(*columns: Any) -> Progress:
 @contextmanager
 def progress(description: str, total: float | None) -> Iterator[Advance]:
     """Show progress as a bar with the remaining time on a terminal, and as a line every ten seconds elsewhere."""
+    if is_muted:
+        yield ignored
+        return
     if stderr.is_terminal:
         with bar() as shown:
             task = shown.add_task(description, total=total)

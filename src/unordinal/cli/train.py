@@ -1,6 +1,7 @@
 """`unordinal train PRESET`."""
 
 import itertools
+import os
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,7 +12,7 @@ import tyro
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, text_of
 from unordinal.cli.flags import Command, parse
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
-from unordinal.console import TrainingReporter, print_json, progress, say
+from unordinal.console import TrainingReporter, mute, print_json, progress, say
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
@@ -156,6 +157,18 @@ def budget_text(config: TrainConfig) -> str:
 
 
 def main(argv: list[str]) -> int:
+    if "RANK" not in os.environ:
+        return train_main(argv)
+    from unordinal.train.distributed import joined  # torchrun started this process, with others
+
+    with joined() as group:
+        if not group.is_first:
+            mute()
+        return train_main(argv)
+
+
+def train_main(argv: list[str]) -> int:
+    """Train, in one process or in one of several."""
     from unordinal.cli import resume
     from unordinal.recipes import RECIPES, experiments
 
@@ -165,6 +178,7 @@ def main(argv: list[str]) -> int:
     from unordinal.data import check_shape, load_data, resolve_name
     from unordinal.recipes import shape_wanted
     from unordinal.train.checks import check_settings
+    from unordinal.train.distributed import current_group
     from unordinal.train.run import RunFolder
     from unordinal.train.start import check_same_run
 
@@ -173,14 +187,16 @@ def main(argv: list[str]) -> int:
     if wanted is not None:
         check_shape(config.data.name, wants_maps=wanted == "maps", who=config.preset)
     config = replace(config, data=replace(config.data, name=resolve_name(config.data.name)))
-    path = folder_of(config, args.out, resume=args.resume)
-    if args.resume and RunFolder(path).is_run:
+    group, resumes = current_group(), args.resume
+    path = Path(group.told(str(folder_of(config, args.out, resume=resumes))))
+    if resumes and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
-    data = load_data(config.data, progress=progress)
+    with group.one_first():
+        data = load_data(config.data, progress=progress)
     data.require("train", "val")
     for note in data.notes:
         say(f"Note: {note}.")
-    return train_and_tell(config, data, path, args.machine, resume=args.resume, as_json=args.json)
+    return train_and_tell(config, data, path, args.machine, resume=resumes, as_json=args.json)
 
 
 def train_and_tell(

@@ -38,7 +38,7 @@ class TimeSampler:
         self.num_steps = num_steps
         self.by_importance = "importance" in method
         self.stratified = "stratified" in method
-        self.mean_square = torch.zeros(num_steps, device="cpu")
+        self.mean_square = torch.zeros(num_steps, dtype=torch.float32, device="cpu")
         self.count = torch.zeros(num_steps, dtype=torch.long, device="cpu")
 
     def probabilities(self) -> Tensor:

@@ -75,3 +75,14 @@ def parts_of_batch(config: TrainConfig, model: CategoricalModel, device_type: st
     most, event_size = LSTM_PART if is_recurrent else CPU_PART, model.event_shape.numel()
     divisors = [n for n in range(1, config.batch_size + 1) if config.batch_size % n == 0]
     return next((n for n in divisors if config.batch_size // n * event_size <= most), config.batch_size)
+
+
+def parts_for_processes(num_parts: int, config: TrainConfig, processes: int) -> int:
+    """The number of parts of a batch as a multiple of the processes that share them."""
+    parts = -(-num_parts // processes) * processes
+    if parts > config.batch_size:
+        raise ValueError(
+            f"{processes} processes need a `batch_size` of at least {parts}, a part of a batch for each; "
+            f"got {config.batch_size}"
+        )
+    return parts

@@ -15,7 +15,7 @@ from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
 from unordinal.train.average import averaged
 from unordinal.train.batches import check_lengths, draw_batch
-from unordinal.train.budget import Budget, parts_of_batch
+from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
 from unordinal.train.checkpoint import (
     drop_checkpoint,
     latest_checkpoint,
@@ -24,6 +24,7 @@ from unordinal.train.checkpoint import (
     step_of,
 )
 from unordinal.train.checks import check_settings
+from unordinal.train.distributed import ALONE, Group
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
 from unordinal.train.optim import build_optimizer, learning_rate_factor
@@ -80,14 +81,15 @@ class Loop:
         optim: OptimConfig,
         folder: RunFolder,
         device: torch.device,
+        group: Group = ALONE,
     ):
         check_settings(config, optim)
         check_lengths(config, model.event_shape)
         data.require("train", "val")
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
-        self.config, self.optim = config, optim
+        self.config, self.optim, self.group = config, optim, group
         self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
-        self.num_parts = parts_of_batch(config, model, device.type)
+        self.num_parts = parts_for_processes(parts_of_batch(config, model, device.type), config, group.size)
         self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
@@ -143,17 +145,19 @@ class Loop:
         seed_step(seed, step, TIMES)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
-        losses = []
+        losses = torch.zeros(0)
         to_bits = 1 / (math.log(2) * x[0].numel())  # what is minimised is in bits per dimension
-        for part in range(self.num_parts):
+        for part in self.group.share_of(self.num_parts):
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             seed_step(seed, step, FIRST_PART + part)
             loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
-            losses.append(loss.detach())
+            losses = losses if len(losses) else loss.new_zeros(len(x))
+            losses[rows] = loss.detach()
+        self.group.sum_gradients(model.parameters(), losses)
         dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
         norm = torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True)
-        *values, norm_value = torch.cat([*losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
+        *values, norm_value = torch.cat([losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = float(loss.mean())
         if not (math.isfinite(mean) and math.isfinite(norm_value)):
@@ -180,7 +184,16 @@ class Loop:
         return model
 
     def validate(self) -> dict[str, float]:
-        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish."""
+        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish.
+
+        The first process does it for all.
+        """
+        found = self.validate_alone() if self.group.is_first else {}
+        best = [self.at.best_step, self.at.best_bits, self.at.best_rounds]
+        found, (self.at.best_step, self.at.best_bits, self.at.best_rounds) = self.group.told([found, best])
+        return found
+
+    def validate_alone(self) -> dict[str, float]:
         at, model, validator = self.at, self.averaged, self.validator
         new = validator.add_round(model, Validation())
         if not math.isfinite(new.bits):
@@ -211,40 +224,46 @@ def train(
     *,
     device: torch.device | str = "cpu",
     reporter: Reporter | None = None,
+    group: Group = ALONE,
 ) -> Outcome:
     """Train until the budget is used up or a signal comes, from the folder's last checkpoint where it has one."""
-    reporter = reporter or SilentReporter()
-    loop = Loop(model, data, config, optim, folder, torch.device(device))
-    checkpoint = latest_checkpoint(folder.checkpoints)
-    if checkpoint is not None:
-        loop.restore(load_checkpoint(checkpoint))
+    reporter = reporter if reporter and group.is_first else SilentReporter()
+    loop = Loop(model, data, config, optim, folder, torch.device(device), group)
+    checkpoint = latest_checkpoint(folder.checkpoints) if group.is_first else None
+    state = group.told_state(None if checkpoint is None else load_checkpoint(checkpoint))
+    if state is not None:
+        loop.restore(state)
         # a crash may have come between the checkpoint and the publication, or the file may have been damaged since
-        published = folder.published_step
+        published = group.told(folder.published_step if group.is_first else None)
         if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
             publish(loop)
         if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
             return outcome(loop, was_finished=True)
         loop.at.finished = False
-    metrics = MetricsFile(folder.metrics, loop.at.step)
+    metrics = MetricsFile(folder.metrics, loop.at.step) if group.is_first else None
     reporter.started(loop.at.step, loop.fraction)
     with Interrupts() as interrupts:
         try:
             run_steps(loop, metrics, reporter, interrupts)
         except TrainingDivergedError as error:
+            if not group.is_first:
+                raise
             kept = drop_checkpoint(folder.checkpoints, loop.at.step)
-            state = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
-            raise TrainingDivergedError(f"{error}; {state}; go on with `resume` and a smaller `lr`") from error
+            left = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
+            raise TrainingDivergedError(f"{error}; {left}; go on with `resume` and a smaller `lr`") from error
         finally:
-            metrics.close()
-        if not folder.weights.exists():  # stopped before the first validation: give what there is
+            if metrics is not None:
+                metrics.close()
+        if group.is_first and not folder.weights.exists():  # stopped before the first validation: give what there is
             publish(loop)
-    plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
+    if group.is_first:
+        plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
     return outcome(loop, interrupted_by=None if loop.at.finished else interrupts.received)
 
 
-def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: Interrupts) -> None:
+def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, interrupts: Interrupts) -> None:
     """Steps, validations and checkpoints until the budget is used up or a signal comes."""
-    at = loop.at
+    at, group = loop.at, loop.group
     saved_at = clock = time.monotonic()
     while not at.finished:
         line = loop.train_step()
@@ -252,6 +271,7 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
         at.seconds += now - clock
         at.train_seconds += now - clock
         clock = now
+        at.seconds, at.train_seconds = group.told([at.seconds, at.train_seconds])  # so that all agree on the budget
         speed = at.step * loop.symbols_per_step / at.train_seconds
         reporter.stepped({"step": at.step, "seconds": at.seconds, "symbols_per_second": speed, **line}, loop.fraction)
         validates = loop.fraction >= 1 or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
@@ -259,22 +279,28 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
         if validates:
             now = time.monotonic()
             at.validation_seconds, clock = now - clock, now
+            at.validation_seconds = group.told(at.validation_seconds)
             at.seconds += at.validation_seconds
             at.validated_at = at.seconds
         at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
         if at.step % LOG_EVERY == 0 or at.finished:
             line["loss"] = at.loss_sum / at.loss_count
             at.loss_sum, at.loss_count = 0.0, 0
-            metrics.write(
-                {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
-            )
+            if metrics is not None:
+                metrics.write(
+                    {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
+                )
         if validates:
             line = {"step": at.step, "seconds": round(at.seconds, 3), **validation, "best_step": at.best_step}
-            metrics.write(line)
+            if metrics is not None:
+                metrics.write(line)
             reporter.validated(line)
+        signal = group.largest(int(interrupts.received or 0))  # any process may have been told to stop
+        interrupts.received = Signals(signal) if signal else None
         due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
         if validates or due or interrupts.received:
-            loop.save()
+            if group.is_first:
+                loop.save()
             saved_at = now
         if validates and at.best_step == at.step:
             publish(loop)
@@ -284,6 +310,8 @@ def run_steps(loop: Loop, metrics: MetricsFile, reporter: Reporter, interrupts: 
 
 def publish(loop: Loop) -> None:
     """The averaged weights become the run's model.safetensors."""
+    if not loop.group.is_first:
+        return
     notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema" if loop.optim.ema else "last"}
     if loop.at.best_step == loop.at.step:
         notes["val_bits_per_dim"] = loop.at.best_bits

@@ -7,6 +7,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
 from unordinal.train.checks import check_settings
+from unordinal.train.distributed import current_group
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.loop import Outcome, train
 from unordinal.train.run import RunFolder
@@ -37,9 +38,12 @@ def train_run(
     """Train the configured model, or one's own, in its folder; what is there already is gone on with on `resume`."""
     data.require("train", "val")
     reporter = reporter or SilentReporter()
-    made = start_run(config, data.spec, folder, resume=resume, model=model)
-    reporter.built(made)
-    return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter)
+    group = current_group()
+    with group.one_first():
+        made = start_run(config, data.spec, folder, resume=resume or not group.is_first, model=model)
+    if group.is_first:
+        reporter.built(made)
+    return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
 
 
 def start_run(

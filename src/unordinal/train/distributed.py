@@ -1,0 +1,157 @@
+"""Several processes that train one model together, started by `torchrun -m unordinal train ...`.
+
+Every process holds the whole model and does its share of the parts into which a batch is cut. Once a step the gradients
+and the losses of all parts are summed over the processes, so that all of them take the same step. The first process
+alone validates, writes and talks; the others are told what it found.
+"""
+
+import datetime
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+PATIENCE = datetime.timedelta(minutes=30)  # for the others, while the first process prepares data or validates
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes that train together. A group of one does everything itself.
+
+    Args:
+        rank: the number of this process, from 0.
+        size: how many processes there are.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that validates, writes and talks."""
+        return self.rank == 0
+
+    def share_of(self, num_parts: int) -> range:
+        """Return which parts of a batch this process does; there are a multiple of `size` of them.
+
+        >>> [list(Group(rank, 2).share_of(4)) for rank in (0, 1)]
+        [[0, 1], [2, 3]]
+        """
+        each = num_parts // self.size
+        return range(self.rank * each, (self.rank + 1) * each)
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], losses: Tensor) -> None:
+        """Replace gradients, and losses in which only this process's own are not zero, by their sums over processes."""
+        if self.size == 1:
+            return
+        kept = [p for p in parameters if p.requires_grad]
+        dense = [p for p in kept if p.grad is None or not p.grad.is_sparse]
+        flat = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in dense]
+        has_gradient = torch.tensor([p.grad is not None for p in dense], dtype=losses.dtype, device=losses.device)
+        whole = torch.cat([part.to(losses.dtype) for part in (*flat, has_gradient)] + [losses])
+        dist.all_reduce(whole)
+        sizes = [part.numel() for part in flat] + [len(dense), len(losses)]
+        *sums, num_with, all_losses = whole.split(sizes)
+        losses.copy_(all_losses)
+        for p, total, count in zip(dense, sums, num_with.tolist(), strict=True):
+            p.grad = total.view_as(p).to(p.dtype) if count else None  # what nobody used has none, as in one process
+        for p in kept:
+            if p.grad is not None and p.grad.is_sparse:
+                p.grad = self.summed_rows(p.grad.coalesce())
+
+    def summed_rows(self, gradient: Tensor) -> Tensor:
+        """Return the sum over processes of a gradient of which few rows are not zero."""
+        count = torch.tensor([gradient.indices().shape[1]], device=gradient.device)
+        counts = [torch.zeros_like(count) for _ in range(self.size)]
+        dist.all_gather(counts, count)
+        most = int(max(counts))
+        rows = gradient.values().new_zeros((most, *gradient.shape[1:]))
+        places = gradient.indices().new_zeros(most)
+        rows[: int(count)], places[: int(count)] = gradient.values(), gradient.indices()[0]
+        all_rows, all_places = ([torch.zeros_like(x) for _ in range(self.size)] for x in (rows, places))
+        dist.all_gather(all_rows, rows)
+        dist.all_gather(all_places, places)
+        kept = [slice(0, int(n)) for n in counts]
+        where = torch.cat([x[part] for x, part in zip(all_places, kept, strict=True)])
+        values = torch.cat([x[part] for x, part in zip(all_rows, kept, strict=True)])
+        return torch.sparse_coo_tensor(where.unsqueeze(0), values, gradient.shape).coalesce()
+
+    def told(self, value: Any) -> Any:
+        """Return what the first process gives, plain values only, to all."""
+        return (
+            json.loads(self.told_bytes(json.dumps(value).encode() if self.is_first else b""))
+            if self.size > 1
+            else value
+        )
+
+    def told_state(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the state of a checkpoint that the first process gives to all; None if there is none."""
+        if self.size == 1:
+            return state
+        file = io.BytesIO()
+        if self.is_first and state is not None:
+            torch.save(state, file)
+        raw = self.told_bytes(file.getvalue())
+        return torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True) if raw else None
+
+    def told_bytes(self, raw: bytes) -> bytes:
+        size = torch.tensor([len(raw)])
+        dist.broadcast(size, 0)
+        whole = torch.zeros(int(size), dtype=torch.uint8)
+        if self.is_first and raw:
+            whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+        dist.broadcast(whole, 0)
+        return whole.numpy().tobytes()
+
+    def largest(self, value: int) -> int:
+        """Return the largest number that any process gives."""
+        if self.size == 1:
+            return value
+        found = torch.tensor([value])
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return int(found)
+
+    @contextmanager
+    def one_first(self) -> Iterator[None]:
+        """Let the first process do something alone, the preparation of data say, and the others after it."""
+        if self.size > 1 and not self.is_first:
+            dist.barrier()
+        yield
+        if self.size > 1 and self.is_first:
+            dist.barrier()
+
+
+ALONE = Group()
+_group = ALONE
+
+
+def current_group() -> Group:
+    """Return the processes that this one trains with."""
+    return _group
+
+
+@contextmanager
+def joined() -> Iterator[Group]:
+    """Join the processes that torchrun started; without torchrun, a group of one."""
+    global _group  # noqa: PLW0603
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1 or "RANK" not in os.environ:
+        yield ALONE
+        return
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group(backend, timeout=PATIENCE)
+    _group = Group(dist.get_rank(), size)
+    try:
+        yield _group
+    finally:
+        _group = ALONE
+        dist.destroy_process_group()

@@ -1,0 +1,49 @@
+"""What the processes of the tests of distributed training do: train every recipe for some steps and note the losses.
+
+torchrun --nproc-per-node 2 tests/together.py FOLDER DTYPE STEPS RECIPE...
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from conftest import small_flags
+
+from unordinal.cli.train import parsed
+from unordinal.data import load_data
+from unordinal.train.distributed import joined
+from unordinal.train.loop import Loop
+from unordinal.train.run import RunFolder
+
+IMPORTANCE = ["--model.num-steps", "6", "--model.times", "importance"]
+
+
+def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
+    torch.set_default_dtype(getattr(torch, dtype))
+    found = {}
+    with joined() as group:
+        for name in names:
+            kind, _, extra = name.partition("+")
+            is_map = kind in ("argmax-softplus", "vae", "argmax-gumbel", "argmax-gumbel-threshold")
+            data = "streets" if is_map else f"text:{folder / 'book.txt'}"
+            words = [kind, "--data", data, *small_flags(kind, data), "--batch-size", "8", "--accumulate", "4"]
+            words += ["--steps", str(steps), *(IMPORTANCE if kind == "multinomial" else [])]
+            words += ["--model.ngrams.orders", "2", "3", "--model.ngrams.rows", "64"] if extra == "ngrams" else []
+            config, _ = parsed(words)
+            with group.one_first():
+                loaded = load_data(config.data)
+            torch.manual_seed(0)
+            model = config.model.build(loaded.spec).to(getattr(torch, dtype))
+            train = replace(config.train, validate_examples=4)
+            loop = Loop(model, loaded, train, config.optim, RunFolder(folder / "run"), torch.device("cpu"), group)
+            losses = [loop.train_step()["loss"] for _ in range(steps)]
+            state = {key: value.tolist() for key, value in loop.hooks.state().items()}
+            found[name] = {"losses": losses, "hooks": state}
+        if group.is_first:
+            (folder / f"{dtype}-{group.size}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])
