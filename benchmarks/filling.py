@@ -35,6 +35,8 @@ class Args:
     """Windows of 256 characters of the test split."""
     words: int = 400
     """How many of them also have a word blanked."""
+    word_window: int = 256
+    """Characters of those that are shown, from the start of the window."""
     shares: tuple[float, ...] = (0.01, 0.1, 0.3)
     """Shares of characters that are blanked."""
     run: str = "pretrained:text8-absorbing"
@@ -99,7 +101,7 @@ def main(args: Args) -> None:
             f"{100 * share:>7.0f}%" + "".join(f"{100 * a:>14.2f} ± {100 * e:.2f}" for a, e in found.values()),
             flush=True,
         )
-    rows.append(whole_words(x[: args.words], args))
+    rows.append(whole_words(x[: args.words, : args.word_window], args))
     if args.out is not None:
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
 

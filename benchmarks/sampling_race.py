@@ -42,6 +42,8 @@ class Args:
     """An autoregressive run over the same alphabet."""
     num: int = 256
     """Samples of each contestant."""
+    length: int = 256
+    """Characters of a sample."""
     calls: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
     """Network calls per sample."""
     samplers: tuple[str, ...] = ()
@@ -89,17 +91,16 @@ def entropy(x: np.ndarray, length: int) -> float:
 
 def contestants(run: Run, args: Args) -> list[tuple[str, int]]:
     """Return the samplers and their numbers of calls for a run."""
-    length = run.spec.event_shape[0]
     has_mask = run.config.recipe == "absorbing"
     samplers = args.samplers or (ABSORBING_SAMPLERS if has_mask else UNIFORM_SAMPLERS)
-    chosen = [(name, calls) for name in samplers for calls in args.calls if not has_mask or calls <= length]
+    chosen = [(name, calls) for name in samplers for calls in args.calls if not has_mask or calls <= args.length]
     return chosen if has_mask or not args.long else [*chosen, ("ancestral", args.long)]
 
 
 def main(args: Args) -> None:
     data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=256))
     judges = Judges(CountModel(data.train.symbols, data.spec.num_classes, 5), load(args.judge))
-    text = torch.stack([data.test[i] for i in range(min(args.num, len(data.test)))])
+    text = torch.stack([data.test[i][: args.length] for i in range(min(args.num, len(data.test)))])
     heading = f"{'sampler':<15}{'calls':>6}{'counts':>17}{'text8-arm':>17}{'unigram':>9}{'bigram':>8}{'s':>8}"
     print(heading)
     rows: list[dict[str, Any]] = [{"run": "text", "sampler": "the text itself", "calls": 0, **judges.verdict(text)}]
@@ -108,9 +109,12 @@ def main(args: Args) -> None:
     for path in args.runs:
         run = load(path)
         print(f"\n{path}")
+        shape = (args.length,)
         for sampler, calls in contestants(run, args):
             began = time.monotonic()
-            drawn = draw(run.model, args.num, seed=args.seed, batch_size=64, sampler=sampler, steps=calls)
+            drawn = draw(
+                run.model, args.num, seed=args.seed, batch_size=64, sampler=sampler, steps=calls, event_shape=shape
+            )
             made = {"run": path, "sampler": sampler, "calls": calls, "calls_made": drawn.network_calls}
             rows.append({**made, **judges.verdict(drawn.x), "example": run.spec.show(drawn.x[0])})
             show(rows[-1], time.monotonic() - began)
