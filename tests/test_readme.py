@@ -34,7 +34,7 @@ def shortened(words: list[str]) -> list[str]:
     return [*kept, *small_flags(kept[1], data), "--steps", "2"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("name", ["README.md", pytest.param("docs/quickstart.md", marks=pytest.mark.slow)])
 def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unordinal.web.server.serve", lambda *_: None)  # it would serve until it is stopped
     monkeypatch.setattr("unordinal.cli.serve.check_port", lambda *_: None)

@@ -22,6 +22,7 @@ from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, shape_wanted
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
+from unordinal.train.randomness import EXAMPLES, FIRST_PART, generator_of, seed_step
 
 SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
 EVERY = [(name, shape) for name, recipe in RECIPES.items() for shape in recipe.takes]
@@ -254,10 +255,11 @@ FAMILIES += [("discrete-flow", "sequences"), ("latent-af-af", "sequences"), ("va
     [case if case in FAMILIES else pytest.param(*case, marks=pytest.mark.slow) for case in EVERY],
 )
 def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_path: Path) -> None:
-    """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule and batches.
+    """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule, batches and random numbers.
 
-    The loss is in bits per dimension, as in `fit`: straight-through gradients of discrete flows jump with the rounding
-    of another unit.
+    What starts from data, and the times of a diffusion, are drawn within the loss here and before it in `fit`, so that
+    bounds differ a little. The loss is in bits per dimension, as in `fit`: straight-through gradients of discrete flows jump with the rounding of another
+    unit.
     """
     data, num_steps, seed, lr = example_data(shape), 40, 3, 3e-3
     optim: dict[str, Any] = {"optimizer": "adam", "ema": 0.0, "clip": None, "warmup": 0, "decay_to_zero": False}
@@ -265,9 +267,10 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     run = fit(name, data, out=tmp_path / "run", progress=False, accumulate=1, beta2=0.999, **train, **optim)
     torch.manual_seed(seed)
     model = configured(name, "tiny", shape).model.build(data.spec)
-    optimizer, batches = torch.optim.Adam(model.parameters(), lr=lr), torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     for step in range(num_steps):
-        x, _ = data.train.crops(16, batches)
+        x, _ = data.train.crops(16, generator_of(seed, step, EXAMPLES))
+        seed_step(seed, step, FIRST_PART)
         model.hooks.progressed(step / num_steps)  # fit weighs the KL of latent flows by how far it is
         loss = model.training_loss(x).sum() * (1 / (math.log(2) * x[0].numel())) / len(x)
         optimizer.zero_grad()
@@ -278,7 +281,7 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     for trained in (run.model, model):
         torch.manual_seed(1)  # bounds with the same draws
         scores.append(float(torch.stack([trained.bits_per_dim(x).detach() for _ in range(4)]).mean()))
-    assert scores[0] == pytest.approx(scores[1], rel=0.03)
+    assert scores[0] == pytest.approx(scores[1], rel=0.03 if model.is_exact else 0.15)
 
 
 def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:

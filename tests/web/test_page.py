@@ -65,7 +65,7 @@ def shot(page: Any, panel: str, name: str) -> None:
 
 LOOKS = [
     ("phone", "dark"),
-    ("desktop", "light"),
+    pytest.param("desktop", "light", marks=pytest.mark.slow),
     pytest.param("phone", "light", marks=pytest.mark.slow),
     pytest.param("desktop", "dark", marks=pytest.mark.slow),
 ]
