@@ -258,8 +258,8 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule, batches and random numbers.
 
     What starts from data, and the times of a diffusion, are drawn within the loss here and before it in `fit`, so that
-    bounds differ a little. The loss is in bits per dimension, as in `fit`: straight-through gradients of discrete flows jump with the rounding of another
-    unit.
+    bounds differ a little. The loss is in bits per dimension, as in `fit`: straight-through gradients of discrete flows
+    jump with the rounding of another unit.
     """
     data, num_steps, seed, lr = example_data(shape), 40, 3, 3e-3
     optim: dict[str, Any] = {"optimizer": "adam", "ema": 0.0, "clip": None, "warmup": 0, "decay_to_zero": False}
