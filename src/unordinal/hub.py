@@ -10,7 +10,6 @@ from typing import Any
 PREFIX = "hf:"
 FILES = ("config.json", "model.safetensors")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-MOST_BYTES = 8 << 30  # of a model's weights
 
 
 def is_hub(path: object) -> bool:

@@ -60,14 +60,15 @@ def test_training_finds_the_structure(tmp_path: Path) -> None:
     data = data_from_array(pairs())
     folder = RunFolder(tmp_path / "run")
     model = small_model(data)
-    result = train(model, data, CONFIG, OptimConfig(optimizer="muon", decay_to_zero=True), folder)
-    assert result.step == 300
+    config = replace(CONFIG, steps=600)
+    result = train(model, data, config, OptimConfig(optimizer="muon", decay_to_zero=True), folder)
+    assert result.step == 600
     folder.load_weights(model)
     bits = score_split(model, data.val, repeats=100).bits_per_dim
-    assert math.log2(3) / 2 < bits < 1.45  # log2(3) / 2 = 0.79 is the entropy; log2(3) = 1.58 knows nothing
+    assert math.log2(3) / 2 < bits < 1.2  # log2(3) / 2 = 0.79 is the entropy; log2(3) = 1.58 knows nothing
     assert abs(result.best_bits - bits) < 0.5  # a validation is the same with fewer draws
     lines = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert [line["step"] for line in lines if "val_bits_per_dim" in line] == list(range(30, 301, 30))
+    assert [line["step"] for line in lines if "val_bits_per_dim" in line] == list(range(60, 601, 60))
     assert folder.weights.exists()
     assert (folder.plots / "loss.png").stat().st_size > 1000
 

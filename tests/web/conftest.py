@@ -122,7 +122,7 @@ def small_server(
 @pytest.fixture(scope="session")
 def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the models that come with the package, and small maps."""
-    names = [f"pretrained:text8-{name}" for name in ("uniform", "absorbing", "arm")]
+    names = [f"pretrained:text8-{name}" for name in ("arm", "absorbing", "uniform")]
     with running(tmp_path_factory.mktemp("served") / "log", *names, diffusions["maps"]) as found:
         yield found
 

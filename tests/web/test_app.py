@@ -63,6 +63,11 @@ def test_the_stream_ends_with_the_sample_of_the_plain_request(small_server: Any)
     assert done["sample"] == small_server.api("sample", body).json["samples"][0]
 
 
+def test_a_model_that_can_do_what_is_asked_is_chosen_whatever_comes_first(server: Any) -> None:
+    assert server.api("models").json["models"][0]["name"] == "pretrained:text8-arm"
+    assert b"event: done" in server.api("sample/stream", {"length": 8, "steps": 4}).body
+
+
 def test_an_error_in_a_stream_is_its_last_event(small_server: Any) -> None:
     body = small_server.api("sample/stream", {"model": "absorbing", "length": 4, "steps": 100}).body.decode()
     assert body.strip().splitlines()[-2] == "event: error"

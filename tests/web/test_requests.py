@@ -3,7 +3,6 @@
 from dataclasses import fields
 from typing import get_type_hints
 
-from unordinal import SAMPLERS
 from unordinal.web import requests
 
 
@@ -14,10 +13,6 @@ def test_every_request_has_a_place_and_every_field_a_meaning() -> None:
         assert get_type_hints(kind).keys() == {f.name for f in fields(kind)}
         for declared in fields(kind):
             assert declared.metadata["doc"].endswith("."), declared.name
-
-
-def test_all_samplers_can_be_asked_for() -> None:
-    assert set(requests.SAMPLERS) == set(SAMPLERS)
 
 
 def test_defaults_keep_their_own_rules() -> None:

@@ -42,6 +42,7 @@ def main(argv: list[str]) -> int:
     from unordinal.config import OWN
     from unordinal.data import load_data
     from unordinal.train.checks import check_settings
+    from unordinal.train.distributed import current_group
     from unordinal.train.run import RunFolder
 
     config, spec = RunFolder(args.out).read()
@@ -55,7 +56,8 @@ def main(argv: list[str]) -> int:
     budget = replace(budget, lr=config.train.lr if args.lr is None else args.lr)
     config = replace(config, train=budget, data=replace(config.data, name=args.data or config.data.name))
     check_settings(config.train, config.optim)
-    data = load_data(config.data, vocabulary=spec.vocabulary, progress=progress)
+    with current_group().one_first():
+        data = load_data(config.data, vocabulary=spec.vocabulary, progress=progress)
     for note in data.notes:
         say(f"Note: {note}.")
     return train_and_tell(config, data, args.out, args.machine, resume=True, as_json=args.json)

@@ -12,6 +12,7 @@ from unordinal.cli.common import MachineArgs, chosen_device
 from unordinal.cli.flags import Command, parse
 from unordinal.console import progress, say
 from unordinal.names import counted
+from unordinal.pretrained import PREFIX, PRETRAINED
 
 if TYPE_CHECKING:
     from unordinal.api import Run
@@ -28,7 +29,6 @@ COMMAND = Command(
     first=("port", "host", "workers"),
 )
 
-PRETRAINED = ("pretrained:text8-uniform", "pretrained:text8-absorbing", "pretrained:text8-arm")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -106,11 +106,11 @@ def loaded(paths: tuple[Path, ...], device: object) -> "dict[str, Run]":
     """Load the runs, each under a name of its own."""
     from unordinal.api import load
 
-    chosen = [str(path) for path in paths] or list(PRETRAINED)
+    chosen = [str(path) for path in paths] or [f"{PREFIX}{name}" for name in PRETRAINED]
     runs: dict[str, Run] = {}
     with progress("Loading models", len(chosen)) as advance:
         for path in chosen:
-            name = path if path.startswith("pretrained:") else Path(path).resolve().name
+            name = path if path.startswith(PREFIX) else Path(path).resolve().name
             if name in runs:
                 name = path
             runs[name] = load(path, device=device)  # type: ignore[arg-type]

@@ -48,14 +48,14 @@ class Answers:
         """Draw samples."""
         run = self.chosen(asked.model, "sample")
         settings = settings_of(run, asked)
-        drawn = draw(run.model, asked.num, seed=asked.seed, progress=job.progress, on_state=job_state(job), **settings)
+        drawn = draw(run.model, asked.num, seed=asked.seed, progress=job.progress, **settings)
         shown = [run.spec.show(x) for x in drawn.x] if run.vocabulary else drawn.x.tolist()
         made = {"network_calls": drawn.network_calls, "steps": settings.get("steps") or run.model.abilities.steps}
         return {"samples": shown, **made, "invalid_codes": drawn.num_invalid, "seed": asked.seed}
 
     def stream(self, asked: SampleRequest, job: Job) -> dict[str, Any]:
         """Draw one sample and tell every step of its chain as it is made."""
-        run = self.chosen(asked.model, "sample")
+        run = self.chosen(asked.model, "stream")
         check_able(run.model.abilities, {"chain": True}, "this model draws one symbol after another")
         settings = settings_of(run, asked)
         total = int(settings["steps"] or run.model.abilities.steps or 1)
@@ -64,7 +64,6 @@ class Answers:
 
         def tell(t: float, x: Tensor) -> None:
             nonlocal index, last
-            job.check()
             if index % every == 0:
                 job.tell("frame", frame_of(run, index, t, x[0].cpu()))
                 last = None
@@ -82,7 +81,7 @@ class Answers:
     def correct(self, asked: CorrectRequest, job: Job) -> dict[str, Any]:
         """Correct mistyped letters."""
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
-        run = self.chosen(asked.model, needs)
+        run = self.chosen(asked.model, needs, exact=False)
         found = run.correct(
             asked.text,
             error_rate=asked.error_rate,
@@ -207,11 +206,6 @@ def settings_of(run: Run, asked: SampleRequest) -> dict[str, Any]:
             raise ValueError(f"`prompt` is for text; the classes of {run.spec.name} have no characters")
         settings["prompt"] = run.vocabulary.encode(asked.prompt)
     return settings
-
-
-def job_state(job: Job) -> Any:
-    """Return what makes a chain stop between two steps when its job is to stop."""
-    return lambda _t, _x: job.check()
 
 
 def frame_of(run: Run, index: int, t: float, x: Tensor) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from unordinal.diffusion.samplers import SAMPLERS
 from unordinal.web.fields import characters, choice, grid, integer, number, setting
 
 MOST_CHARACTERS = 10_000
 MOST_LENGTH = 512  # symbols of a sample
-SAMPLERS = ("ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence")
 SEED = integer(0, 2**53 - 1)  # what every reader of JSON can hold
 
 MODEL = "The model, by its name in /api/v1/models; by default the first that can do this."
