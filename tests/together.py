@@ -13,11 +13,12 @@ from conftest import small_flags
 
 from unordinal.cli.train import parsed
 from unordinal.data import load_data
+from unordinal.recipes import RECIPES
 from unordinal.train.distributed import joined
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
 
-IMPORTANCE = ["--model.num-steps", "6", "--model.times", "importance"]
+IMPORTANCE = ["--model.num-steps", "10", "--model.times", "importance"]
 
 
 def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
@@ -26,8 +27,7 @@ def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
     with joined() as group:
         for name in names:
             kind, _, extra = name.partition("+")
-            is_map = kind in ("argmax-softplus", "vae", "argmax-gumbel", "argmax-gumbel-threshold")
-            data = "streets" if is_map else f"text:{folder / 'book.txt'}"
+            data = "streets" if RECIPES[kind].takes == ("maps",) else f"text:{folder / 'book.txt'}"
             words = [kind, "--data", data, *small_flags(kind, data), "--batch-size", "8", "--accumulate", "4"]
             words += ["--steps", str(steps), *(IMPORTANCE if kind == "multinomial" else [])]
             words += ["--model.ngrams.orders", "2", "3", "--model.ngrams.rows", "64"] if extra == "ngrams" else []

@@ -159,6 +159,10 @@ class TrainingReporter:
         else:
             say(line)
 
+    def warned(self, text: str) -> None:
+        """Report something unexpected that does not stop the run."""
+        say(f"Warning: {text}.")
+
     def close(self) -> None:
         """Remove the progress bar."""
         if self._bar is not None:

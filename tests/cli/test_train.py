@@ -203,10 +203,28 @@ def test_text8_without_a_network(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_
 def test_a_damaged_checkpoint(cli: Cli, trained: Path, book: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(trained, broken)
-    state = next((broken / "checkpoints").glob("*/state.pt"))
-    state.write_bytes(state.read_bytes()[:1000])
-    words = ("train", "text8/multinomial", *SMALL, "--steps", "20", "--data", f"text:{book}")
-    refused(cli(*words, "--out", broken, "--resume"), "cannot be read")
+    _, newest = sorted((broken / "checkpoints").glob("*/state.pt"))
+    words = (
+        "train",
+        "text8/multinomial",
+        *SMALL,
+        "--steps",
+        "20",
+        "--data",
+        f"text:{book}",
+        "--out",
+        broken,
+        "--resume",
+    )
+    newest.write_bytes(newest.read_bytes()[:1000])
+    result = cli(*words)
+    assert result.code == 0
+    assert "Warning: the checkpoint" in result.err
+    assert "kept as damaged-step-00000020, and training goes on from step 18" in result.err
+    assert "Continuing from step 18" in result.err
+    for state in (broken / "checkpoints").glob("*/state.pt"):
+        state.write_bytes(state.read_bytes()[:1000])
+    refused(cli(*words), "state.pt has 1,000 bytes", "no other checkpoint can be used")
 
 
 @pytest.mark.parametrize(

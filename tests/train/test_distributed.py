@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import torch
 
+from unordinal.diffusion.times import SMALLEST_COUNT
 from unordinal.recipes import RECIPES
 from unordinal.train.distributed import ALONE, Group, joined
 
 TESTS = Path(__file__).parents[1]
 SOME = ["multinomial", "arm+ngrams", "absorbing"]
 EVERY = [*RECIPES, "arm+ngrams"]
+TEXT = "the quick brown fox jumps over the lazy dog and runs away " * 60
 
 
 def launched(processes: int, *words: str, **settings: Any) -> "subprocess.Popen[str]":
@@ -40,7 +42,7 @@ def together(processes: int, folder: Path, dtype: str, steps: int, names: list[s
     ("names", "sizes"), [(SOME, (2,)), pytest.param(EVERY, (2, 4), marks=pytest.mark.slow)], ids=["some", "every"]
 )
 def test_any_number_of_processes_learns_the_same(names: list[str], sizes: tuple[int, ...], tmp_path: Path) -> None:
-    (tmp_path / "book.txt").write_text("the quick brown fox jumps over the lazy dog and runs away " * 60)
+    (tmp_path / "book.txt").write_text(TEXT)
     alone = together(1, tmp_path, "float64", 20, names)
     for size in sizes:
         others = together(size, tmp_path, "float64", 20, names)
@@ -50,7 +52,18 @@ def test_any_number_of_processes_learns_the_same(names: list[str], sizes: tuple[
             assert alone[name]["hooks"].keys() == others[name]["hooks"].keys()
             for key, value in alone[name]["hooks"].items():
                 assert others[name]["hooks"][key] == pytest.approx(value, rel=1e-6), (name, size, key)
-    assert min(alone["multinomial"]["hooks"]["count"]) > 10  # importance sampling has begun
+    assert min(alone["multinomial"]["hooks"]["count"]) > SMALLEST_COUNT  # importance sampling has begun
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_any_number_of_processes_takes_the_same_first_step_in_single_precision(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text(TEXT)
+    alone = together(1, tmp_path, "float32", 2, EVERY)
+    for size in (2, 4):
+        others = together(size, tmp_path, "float32", 2, EVERY)
+        for name in EVERY:
+            assert others[name]["losses"] == pytest.approx(alone[name]["losses"], rel=1e-5), (name, size)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +21,8 @@ class Reporter(Protocol):
 
     def validated(self, metrics: dict[str, Any]) -> None: ...
 
+    def warned(self, text: str) -> None: ...
+
 
 class SilentReporter:
     """Nobody watches: the library's default."""
@@ -31,6 +34,9 @@ class SilentReporter:
     def stepped(self, metrics: dict[str, Any], fraction: float) -> None: ...
 
     def validated(self, metrics: dict[str, Any]) -> None: ...
+
+    def warned(self, text: str) -> None:
+        warnings.warn(text, stacklevel=2)  # what nobody watches must not pass unseen
 
 
 class MetricsFile:

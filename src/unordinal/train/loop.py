@@ -18,8 +18,8 @@ from unordinal.train.batches import check_lengths, draw_batch
 from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
 from unordinal.train.checkpoint import (
     drop_checkpoint,
-    latest_checkpoint,
-    load_checkpoint,
+    load_newest,
+    model_identity,
     save_checkpoint,
     step_of,
 )
@@ -123,7 +123,8 @@ class Loop:
         self.hooks.restore(state["hooks"])
 
     def save(self) -> None:
-        save_checkpoint(self.folder.checkpoints, self.at.step, self.state())
+        state = self.state()
+        save_checkpoint(self.folder.checkpoints, self.at.step, state, model_identity(state["model"]))
 
     @property
     def fraction(self) -> float:
@@ -229,8 +230,10 @@ def train(
     """Train until the budget is used up or a signal comes, from the folder's last checkpoint where it has one."""
     reporter = reporter if reporter and group.is_first else SilentReporter()
     loop = Loop(model, data, config, optim, folder, torch.device(device), group)
-    checkpoint = latest_checkpoint(folder.checkpoints) if group.is_first else None
-    state = group.told_state(None if checkpoint is None else load_checkpoint(checkpoint))
+    found = None
+    if group.is_first:
+        found = load_newest(folder.checkpoints, model_identity(model.state_dict()), reporter.warned)
+    state = group.told_state(found)
     if state is not None:
         loop.restore(state)
         # a crash may have come between the checkpoint and the publication, or the file may have been damaged since

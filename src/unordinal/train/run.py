@@ -14,6 +14,7 @@ from unordinal.data import located_name, portable_name
 from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
 from unordinal.model import CategoricalModel
+from unordinal.train.lock import NAME as LOCK
 
 FORMAT = 2  # of config.json; raise when its meaning changes
 
@@ -52,7 +53,7 @@ class RunFolder:
         """Make the folder of a new run; refuse one that holds anything."""
         if self.is_run:
             raise ValueError(f"{self.path} already holds a run; add `resume` to go on with it, or choose another `out`")
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.path.exists() and (not self.path.is_dir() or any(path.name != LOCK for path in self.path.iterdir())):
             raise ValueError(f"{self.path} is not an empty folder; choose another `out`")
         self.write_config(config, spec)
 

@@ -1,5 +1,7 @@
 """From a configuration to a trained run in its folder: the one way in, for Python and for the command line."""
 
+from contextlib import nullcontext
+
 import torch
 
 from unordinal.config import RunConfig, differences
@@ -8,6 +10,7 @@ from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
 from unordinal.train.checks import check_settings
 from unordinal.train.distributed import current_group
+from unordinal.train.lock import locked
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.loop import Outcome, train
 from unordinal.train.run import RunFolder
@@ -39,11 +42,12 @@ def train_run(
     data.require("train", "val")
     reporter = reporter or SilentReporter()
     group = current_group()
-    with group.one_first():
-        made = start_run(config, data.spec, folder, resume=resume or not group.is_first, model=model)
-    if group.is_first:
-        reporter.built(made)
-    return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
+    with locked(folder.path) if group.is_first else nullcontext():
+        with group.one_first():
+            made = start_run(config, data.spec, folder, resume=resume or not group.is_first, model=model)
+        if group.is_first:
+            reporter.built(made)
+        return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
 
 
 def start_run(
