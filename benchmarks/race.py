@@ -127,7 +127,7 @@ def finished(contestant: Contestant, data: Data, repeats: int) -> tuple[Score, d
     """Publish a contestant's weights and score them."""
     loop, at = contestant.loop, contestant.loop.at
     passes = contestant.passes
-    loop.folder.publish(loop.averaged, {"step": at.step, "weights": "ema" if loop.optim.ema else "last"})
+    loop.folder.publish(loop.averaged.state_dict(), {"step": at.step, "weights": "ema" if loop.optim.ema else "last"})
     model = loop.averaged
     times = None if model.is_exact else repeats
     score = score_split(model, data.val, split_name="val", repeats=times, unit=data.spec.unit)

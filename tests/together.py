@@ -17,8 +17,15 @@ from unordinal.recipes import RECIPES
 from unordinal.train.distributed import joined
 from unordinal.train.loop import Loop
 from unordinal.train.run import RunFolder
+from unordinal.train.sharding import is_sharded
 
-IMPORTANCE = ["--model.num-steps", "10", "--model.times", "importance"]
+IMPORTANCE = ["--model.num-steps", "10", "--model.times", "stratified-importance"]
+MORE = {
+    "ngrams": ["--model.ngrams.orders", "2", "3", "--model.ngrams.rows", "64"],
+    "sgd": ["--optim.optimizer", "adam"],
+    "adam": ["--optim.optimizer", "adam"],
+    "adamw": ["--optim.optimizer", "adamw", "--optim.clip", "0.5", "--recompute"],
+}
 
 
 def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
@@ -30,7 +37,8 @@ def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
             data = "streets" if RECIPES[kind].takes == ("maps",) else f"text:{folder / 'book.txt'}"
             words = [kind, "--data", data, *small_flags(kind, data), "--batch-size", "8", "--accumulate", "4"]
             words += ["--steps", str(steps), *(IMPORTANCE if kind == "multinomial" else [])]
-            words += ["--model.ngrams.orders", "2", "3", "--model.ngrams.rows", "64"] if extra == "ngrams" else []
+            words += MORE.get(extra.removeprefix("fsdp-"), [])
+            words += ["--strategy", "fsdp"] if extra.startswith("fsdp-") else []
             config, _ = parsed(words)
             with group.one_first():
                 loaded = load_data(config.data)
@@ -38,9 +46,13 @@ def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
             model = config.model.build(loaded.spec).to(getattr(torch, dtype))
             train = replace(config.train, validate_examples=4)
             loop = Loop(model, loaded, train, config.optim, RunFolder(folder / "run"), torch.device("cpu"), group)
+            if extra.endswith("sgd"):  # which, unlike Adam, sees a wrong scale of the gradient
+                loop.optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+                loop.optimizer.param_groups[0]["peak_lr"] = 0.1
             losses = [loop.train_step()["loss"] for _ in range(steps)]
             state = {key: value.tolist() for key, value in loop.hooks.state().items()}
-            found[name] = {"losses": losses, "hooks": state}
+            bits = loop.validate()["val_bits_per_dim"]
+            found[name] = {"losses": losses, "hooks": state, "validation": bits, "sharded": is_sharded(loop.model)}
         if group.is_first:
             (folder / f"{dtype}-{group.size}.json").write_text(json.dumps(found))
 

@@ -88,6 +88,13 @@ class TrainConfig:
     """Seed of weights, batches and noise."""
     compile: bool = False
     """Compile the network with torch.compile."""
+    recompute: bool = False
+    """Compute the activations of each block of the network again for its gradient: less memory, a third more time."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16 multiplies matrices in bfloat16, on cuda only."""
+    strategy: Literal["ddp", "fsdp"] = "ddp"
+    """How several processes train one model: each with all of it (ddp), or each with a part of its weights and of the
+    optimiser (fsdp), for models too large for one device; arm and the diffusions."""
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,10 @@ class TrainingHooks:
     end (`progressed`), and the same times for all parts of a batch (`draw`, `observe`).
     """
 
+    can_shard = False
+    """Whether the weights may be spread over processes: the network is made of modules with `is_block`, and everything
+    that runs it is `forward`, `elbo` or `elbo_at`."""
+
     def initialise(self, x: Tensor) -> None:
         """Set what starts from data by a first batch (B, *D); called once, before anything else."""
 

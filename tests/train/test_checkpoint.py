@@ -118,7 +118,7 @@ DAMAGE: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "reason"), DAMAGE, ids=str)
+@pytest.mark.parametrize(("damage", "reason"), DAMAGE, ids=[reason for _, reason in DAMAGE])
 def test_damage_is_named_and_the_checkpoint_before_is_used(
     damage: Callable[[Path], None], reason: str, tmp_path: Path
 ) -> None:

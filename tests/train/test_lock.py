@@ -25,7 +25,7 @@ def test_the_second_process_is_refused_until_the_first_is_dead(tmp_path: Path, m
     other = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None
     assert other.stdout.readline() == "held\n"
-    with pytest.raises(ValueError, match=f"process {other.pid} on .* is training in"), locked(tmp_path):
+    with pytest.raises(ValueError, match=f"process {other.pid} on .* is writing to"), locked(tmp_path):
         pass
     os.kill(other.pid, signal.SIGKILL)
     other.wait()

@@ -15,6 +15,7 @@ import pytest
 import torch
 from conftest import SMALL, Cli
 from safetensors import safe_open
+from torch import Tensor
 
 from unordinal.diffusion.times import SMALLEST_COUNT
 from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, step_of
@@ -43,8 +44,13 @@ def final_state(run: Path) -> dict[str, object]:
     state = load_checkpoint(checkpoint)
     flat: dict[str, object] = {"step": state["at"]["step"], "best": state["at"]["best_bits"]}
     for part in ("model", "ema", "hooks"):
-        flat |= {f"{part}.{name}": value.numpy().tobytes() for name, value in state[part].items()}
+        flat |= {f"{part}.{name}": value.numpy().tobytes() for name, value in tensors_of(state[part]).items()}
     return flat
+
+
+def tensors_of(state: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a part of a checkpoint; those of the averaged weights lie one level below."""
+    return state.get("module", state)
 
 
 def wait_for_step(process: subprocess.Popen[Any], out: Path, step: int) -> None:

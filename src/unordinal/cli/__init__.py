@@ -22,6 +22,8 @@ from unordinal.cli import (
     train,
 )
 from unordinal.cli.common import as_flags
+from unordinal.cli.together import TOGETHER, is_started_by_torchrun, run_together
+from unordinal.console import say
 from unordinal.errors import RunError
 from unordinal.names import unknown
 
@@ -106,10 +108,13 @@ def chosen(argv: list[str]) -> int:
         return 0
     if argv[0] not in COMMANDS:
         raise unknown("command", argv[0], COMMANDS)
-    return COMMANDS[argv[0]][1](argv[1:])
+    main = COMMANDS[argv[0]][1]
+    if argv[0] in TOGETHER and is_started_by_torchrun():
+        return run_together(main, argv[1:])
+    return main(argv[1:])
 
 
 def complain(message: str, code: int) -> int:
-    """One line on standard error."""
-    print(f"unordinal: {as_flags(' '.join(message.split()))}", file=sys.stderr)
+    """One line on standard error; where several processes run a command, the first one says it."""
+    say(f"unordinal: {as_flags(' '.join(message.split()))}")
     return code

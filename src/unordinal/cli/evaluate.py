@@ -78,16 +78,20 @@ def main(argv: list[str]) -> int:
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
     from unordinal.rundata import data_of
+    from unordinal.train.distributed import current_group
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))
-    data = data_of(run, args.data, progress, split=args.data_split, is_whole=args.split is None)
+    with current_group().one_first():
+        data = data_of(run, args.data, progress, split=args.data_split, is_whole=args.split is None)
     split = args.split or "test"
     for note in data.notes:
         say(f"Note: {note}.")
     if args.data is not None and args.split is None and data.spec.fingerprint == run.spec.fingerprint:
         say("Note: these are the data that the run was trained on; most of them were seen in training.")
     result = scored(run, data, args, split)
+    if not current_group().is_first:
+        return 0
     values = {**result.to_dict(), "run": str(args.run), "data": data.spec.name, "seed": args.seed}
     print(result)
     if data.pmf is not None:

@@ -1,5 +1,7 @@
 """`unordinal sample RUN`."""
 
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,6 +33,7 @@ COMMAND = Command(
         'unordinal sample runs/book --prompt "the king of " --temperature 0.8',
         "unordinal sample runs/diffusion --steps 100 --chain chain.png",
         "unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif",
+        "unordinal sample runs/book --num 100000 --out samples",
     ),
     first=("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json"),
 )
@@ -53,7 +56,11 @@ class SampleArgs:
     width: int | None = None
     """Columns of a map, likewise."""
     out: Path | None = None
-    """Write the samples here instead of printing them: .npy or .json for classes, .fasta, anything else for text."""
+    """Write the samples here instead of printing them: .npy or .json for classes, .fasta, .txt or the like for text. A
+    name without an ending is a folder, for many samples: they are written there in files of 32 batches with a manifest,
+    by as many processes as torchrun starts, and the same command again draws what is missing."""
+    batch_size: int = 32
+    """Samples drawn at a time."""
     chain: Path | None = None
     """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
     an animated map, .html for a page that plays it, .json, or one line of text per step."""
@@ -86,21 +93,27 @@ def main(argv: list[str]) -> int:
     args = parse(SampleArgs, argv, COMMAND)
     from unordinal.api import load
     from unordinal.tasks.drawing import draw
+    from unordinal.train.distributed import current_group
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))
     shape = shape_of(args, run.spec)
     settings = settings_of(args, run)
+    if args.out is not None and not args.out.suffix:
+        return write_folder(args, args.out, run, {**settings, "event_shape": shape})
     tests = maps_to_show(args, run)
     drawn = draw(
         run.model,
         args.num,
         seed=args.seed,
         with_chain=args.chain is not None,
+        batch_size=args.batch_size,
         progress=progress,
         event_shape=shape,
         **settings,
     )
+    if not current_group().is_first:  # every process has drawn the same
+        return 0
     x = drawn.x
     shown = [run.spec.show(row) for row in x]
     if args.out:
@@ -123,6 +136,29 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def write_folder(args: SampleArgs, folder: Path, run: "Run", settings: dict[str, Any]) -> int:
+    """Write many samples to a folder, file by file."""
+    import torch
+
+    from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
+    from unordinal.train.distributed import current_group
+    from unordinal.train.lock import locked
+
+    group, began = current_group(), time.monotonic()
+    plan = Plan(weights_identity(run.model.state_dict()), args.num, args.batch_size, args.seed, settings)
+    with locked(folder) if group.is_first else nullcontext():
+        drawn = draw_shards(run.model, run.spec, folder, plan, group=group, progress=progress, warn=warned)
+    drawn = int(group.summed(torch.tensor(drawn)))
+    files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
+    say(f"{counted(args.num, 'sample')} in {files} at {folder}, {drawn} of them drawn now in {seconds:.0f} s.")
+    say(f"{folder / MANIFEST} lists them.")
+    return 0
+
+
+def warned(text: str) -> None:
+    say(f"Warning: {text}.")
+
+
 def print_samples(shown: list[str]) -> None:
     """Samples on stdout, a blank line between them, or a numbered line where they hold blank lines themselves."""
     is_numbered = any("\n\n" in text for text in shown)
@@ -139,7 +175,14 @@ def check_arguments(args: SampleArgs) -> None:
     for name, value in (("--length", args.length), ("--height", args.height), ("--width", args.width)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    check_output(args.out)
+    if args.batch_size < 1:
+        raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
+    if args.out is not None and not args.out.suffix and (args.chain or args.grid or args.reconstruct or args.json):
+        raise ValueError(
+            f"--out {args.out} is a folder of samples, without pictures or JSON; give it an ending for a file"
+        )
+    if args.out is not None and args.out.suffix:
+        check_output(args.out)
     check_samples_file(args.out)
     check_output(args.chain)
     check_png("--grid", args.grid)

@@ -1,7 +1,6 @@
 """`unordinal train PRESET`."""
 
 import itertools
-import os
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,8 +10,9 @@ import tyro
 
 from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, text_of
 from unordinal.cli.flags import Command, parse
+from unordinal.cli.together import is_restarted
 from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
-from unordinal.console import TrainingReporter, mute, print_json, progress, say
+from unordinal.console import TrainingReporter, print_json, progress, say
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
@@ -157,18 +157,6 @@ def budget_text(config: TrainConfig) -> str:
 
 
 def main(argv: list[str]) -> int:
-    if "RANK" not in os.environ:
-        return train_main(argv)
-    from unordinal.train.distributed import joined  # torchrun started this process, with others
-
-    with joined() as group:
-        if not group.is_first:
-            mute()
-        return train_main(argv)
-
-
-def train_main(argv: list[str]) -> int:
-    """Train, in one process or in one of several."""
     from unordinal.cli import resume
     from unordinal.recipes import RECIPES, experiments
 
@@ -179,6 +167,7 @@ def train_main(argv: list[str]) -> int:
     from unordinal.recipes import shape_wanted
     from unordinal.train.checks import check_settings
     from unordinal.train.distributed import current_group
+    from unordinal.train.lock import was_this_job
     from unordinal.train.run import RunFolder
     from unordinal.train.start import check_same_run
 
@@ -187,8 +176,11 @@ def train_main(argv: list[str]) -> int:
     if wanted is not None:
         check_shape(config.data.name, wants_maps=wanted == "maps", who=config.preset)
     config = replace(config, data=replace(config.data, name=resolve_name(config.data.name)))
-    group, resumes = current_group(), args.resume
-    path = Path(group.told(str(folder_of(config, args.out, resume=resumes))))
+    group, resumes, path = current_group(), args.resume, folder_of(config, args.out, resume=args.resume)
+    if is_restarted() and was_this_job(again := folder_of(config, args.out, resume=True)):
+        resumes, path = True, again
+    resumes, chosen = group.told([resumes, str(path)])
+    path = Path(chosen)
     if resumes and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
     with group.one_first():

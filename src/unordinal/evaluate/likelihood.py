@@ -14,6 +14,7 @@ from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.names import counted
 from unordinal.numerics import standard_error
 from unordinal.progress import Progress, silent
+from unordinal.train.distributed import current_group
 
 Times = Literal["stratified", "all"]
 Bound = Literal["elbo", "iwbo"]
@@ -120,6 +121,8 @@ def score_split(
 ) -> Score:
     """Score a model on the examples of a split, in eval mode and reproducibly for a seed.
 
+    Processes that torchrun started together share the examples, and each returns the score of all of them.
+
     Args:
         model: the model to score.
         split: the examples.
@@ -193,10 +196,9 @@ def score_values(
     draws = 1 if repeats is None else repeats
     num = num_examples or len(split)
     device = device_of(model)
-    scorer = Scorer(model, split, num, batch_size, device)
+    scorer = Scorer(model, split, num, batch_size, device, seed, current_group())
     rank = error = None
     with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
         if order is not None:
             nats = scorer.of_order(order_of(order, split[0].numel(), seed), progress)
             method = "one position per network call"

@@ -1,7 +1,8 @@
 """Estimators of the log-likelihood of examples: exact, ELBO with several treatments of time, importance-weighted."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel
 from unordinal.names import check_known
 from unordinal.progress import Advance, Progress
+from unordinal.train.distributed import ALONE, Group
+from unordinal.train.randomness import seed_step
 
 ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example per round; fewest rounds; most draws in all
 # Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.
@@ -50,29 +53,42 @@ def order_of(name: str, size: int, seed: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores the first `num` examples of a split; each method returns nats per example, (num,) float64."""
+    """Scores the first `num` examples of a split; each method returns nats per example, (num,) float64.
+
+    The processes of a group share the batches. The random numbers of a batch depend on the seed and on its place among
+    the batches, so that any number of processes finds the same.
+    """
 
     model: CategoricalModel
     split: Split
     num: int
     batch_size: int
     device: torch.device
+    seed: int = 0
+    group: Group = ALONE
 
-    def batch(self, start: int) -> tuple[Tensor, slice]:
-        """Return the batch of examples from index `start` on, and their indices as a slice."""
-        rows = slice(start, min(start + self.batch_size, self.num))
-        return self.split.examples(np.arange(rows.start, rows.stop)).to(self.device), rows
+    def batches(self, size: int | None = None, turn: int = 0) -> Iterator[tuple[Tensor, slice]]:
+        """Seed torch's generators for, and yield, each batch of this process: examples and their indices as a slice.
+
+        Args:
+            size: the number of examples in a batch; by default `batch_size`.
+            turn: which time this is that the examples are gone through; each has random numbers of its own.
+        """
+        size = size or self.batch_size
+        for index in self.group.turns(-(-self.num // size)):
+            rows = slice(index * size, min((index + 1) * size, self.num))
+            seed_step(self.seed, turn, index)
+            yield self.split.examples(np.arange(rows.start, rows.stop)).to(self.device), rows
 
     def plain(self, repeats: int, progress: Progress) -> Tensor:
         """Return the negative ELBO of each example, averaged over `repeats` draws."""
         nats = torch.zeros(self.num, dtype=torch.float64)
-        with progress("Scoring", self.num * repeats) as advance:
-            for start in range(0, self.num, self.batch_size):
-                x, rows = self.batch(start)
+        with self.group.progress(progress, "Scoring", self.num * repeats) as advance:
+            for x, rows in self.batches():
                 for _ in range(repeats):
                     nats[rows] -= self.model.elbo(x).double().cpu() / repeats
                     advance(len(x))
-        return nats
+        return self.group.summed(nats)
 
     def until_reliable(self, repeats: int | None, progress: Progress) -> tuple[Tensor, Tensor, int]:
         """Return the negative bound and its standard error for each example, two (num,), and the number of draws.
@@ -83,9 +99,9 @@ class Scorer:
         """
         rounds: list[Tensor] = []
         most = MOST_DRAWS if repeats is None else max(2 * ROUND, repeats)
-        with progress("Scoring", self.num * most) as advance:
+        with self.group.progress(progress, "Scoring", self.num * most) as advance:
             while len(rounds) * ROUND < most:
-                rounds.append(self.one_round(advance))
+                rounds.append(self.one_round(len(rounds), advance))
                 if len(rounds) < 2:
                     continue
                 means = torch.stack(rounds)  # (rounds, num)
@@ -95,11 +111,10 @@ class Scorer:
                     break
         return means.mean(dim=0), error, len(rounds) * ROUND
 
-    def one_round(self, advance: Advance) -> Tensor:
+    def one_round(self, turn: int, advance: Advance) -> Tensor:
         """Return the negative bound of each example, averaged over `ROUND` draws: (num,) nats."""
         nats = torch.zeros(self.num, dtype=torch.float64)
-        for start in range(0, self.num, self.batch_size):
-            x, rows = self.batch(start)
+        for x, rows in self.batches(turn=turn):
             offset = torch.rand(len(x), dtype=torch.float64)
             for draw in range(ROUND):
                 if self.model.abilities.times:
@@ -108,16 +123,18 @@ class Scorer:
                     bounds = self.model.elbo(x)
                 nats[rows] -= bounds.double().cpu() / ROUND
                 advance(len(x))
-        return nats
+        return self.group.summed(nats)
 
     def in_order(self, progress: Progress) -> Tensor:
-        """Return the negative exact log-probability of each example given a memory of those before it in the text."""
+        """Return the negative exact log-probability of each example given a memory of those before it in the text.
+
+        Each batch needs what the one before it remembers, so every process scores all of them.
+        """
         if not self.model.abilities.in_order or self.split.length is None:
             raise ValueError("`in_order` is only for a text and a model with a memory (arm-xl); leave it out")
         nats, past = torch.zeros(self.num, dtype=torch.float64), None
         with progress("Scoring", self.num) as advance:
-            for start in range(0, self.num, self.batch_size):
-                x, rows = self.batch(start)
+            for x, rows in replace(self, group=ALONE).batches():
                 log_p, past = self.model.log_prob_in_order(x, past)
                 nats[rows] = -log_p.double().cpu()
                 advance(len(x))
@@ -126,36 +143,31 @@ class Scorer:
     def of_order(self, order: Tensor, progress: Progress) -> Tensor:
         """Return the negative exact log-probability of each example when positions are drawn in a given order (L,)."""
         nats = torch.zeros(self.num, dtype=torch.float64)
-        with progress("Scoring", self.num) as advance:
-            for start in range(0, self.num, self.batch_size):
-                x, rows = self.batch(start)
+        with self.group.progress(progress, "Scoring", self.num) as advance:
+            for x, rows in self.batches():
                 nats[rows] = -self.model.log_prob_of_order(x, order).double().cpu()
                 advance(len(x))
-        return nats
+        return self.group.summed(nats)
 
     def importance_weighted(self, k: int, progress: Progress) -> Tensor:
         """Return minus the log of the mean of `k` importance weights of each example, in bounded memory."""
-        rows = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
+        copies = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
         nats = torch.zeros(self.num, dtype=torch.float64)
-        with progress("Scoring", self.num * k) as advance:
-            for start in range(0, self.num, max(1, rows // k)):
-                chosen = slice(start, min(start + max(1, rows // k), self.num))
-                x = self.split.examples(np.arange(chosen.start, chosen.stop)).to(self.device)
-                nats[chosen] = -iwbo(self.model, x, k, rows, advance)[0]
-        return nats
+        with self.group.progress(progress, "Scoring", self.num * k) as advance:
+            for x, rows in self.batches(max(1, copies // k)):
+                nats[rows] = -iwbo(self.model, x, k, copies, advance)[0]
+        return self.group.summed(nats)
 
     def stratified_times(self, repeats: int, progress: Progress) -> tuple[Tensor, Tensor]:
         """Return the negative bound averaged over `repeats` times per example, and the rank of each example in time."""
-        generator = torch.Generator().manual_seed(torch.initial_seed())
-        position, rank = spread_positions(self.num, repeats, generator)
+        position, rank = spread_positions(self.num, repeats, torch.Generator().manual_seed(self.seed))
         nats = torch.zeros(self.num, dtype=torch.float64)
-        with progress("Scoring", self.num * repeats) as advance:
-            for start in range(0, self.num, self.batch_size):
-                x, rows = self.batch(start)
+        with self.group.progress(progress, "Scoring", self.num * repeats) as advance:
+            for x, rows in self.batches():
                 for repeat in range(repeats):
                     nats[rows] -= self.model.elbo_at(x, position[rows, repeat]).double().cpu() / repeats
                     advance(len(x))
-        return nats, rank
+        return self.group.summed(nats), rank
 
     def all_times(self, repeats: int, progress: Progress) -> Tensor:
         """Return the negative bound of each example, averaged over all times."""
@@ -166,11 +178,10 @@ class Scorer:
             )
         every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
         nats = torch.zeros(self.num, dtype=torch.float64)
-        with progress("Scoring", self.num * len(every)) as advance:
-            for index in range(self.num):
-                x = self.split.examples(np.array([index])).to(self.device)
+        with self.group.progress(progress, "Scoring", self.num * len(every)) as advance:
+            for x, rows in self.batches(1):
                 for part in every.split(self.batch_size):
                     bounds = self.model.elbo_at(x.expand(len(part), *x.shape[1:]), part)
-                    nats[index] -= float(bounds.double().sum()) / len(every)
+                    nats[rows] -= float(bounds.double().sum()) / len(every)
                     advance(len(part))
-        return nats
+        return self.group.summed(nats)

@@ -212,6 +212,8 @@ class AutoregressiveModel(ExactModel):
 class AutoregressiveHooks(TrainingHooks):
     """Tells the model how far training is: its auxiliary losses end one after another."""
 
+    can_shard = True
+
     def __init__(self, model: AutoregressiveModel):
         self.model = model
 

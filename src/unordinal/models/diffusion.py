@@ -293,6 +293,8 @@ class Denoiser(nn.Module):
 class DiffusionHooks(TrainingHooks):
     """Times for each batch, and what its losses say of them."""
 
+    can_shard = True
+
     def __init__(self, model: Diffusion):
         self.model, self.times = model, model.times
 

@@ -16,6 +16,8 @@ from unordinal.nets.transformer import Attention, DepthwiseConv
 class PlainBlock(nn.Module):
     """A Transformer block: attention, optionally with a depthwise convolution beside it, and an MLP."""
 
+    is_block = True
+
     def __init__(
         self, width: int, *, num_heads: int, conv: int, num_blocks: int, is_causal: bool, dropout: float = 0.0
     ):

@@ -125,6 +125,8 @@ class Block(nn.Module):
     Time modulates the layer norms (adaLN, Peebles and Xie 2023).
     """
 
+    is_block = True
+
     def __init__(self, width: int, *, global_heads: int, local_heads: int, window: int, conv: int, num_blocks: int):
         super().__init__()
         self.attention = Attention(width, global_heads=global_heads, local_heads=local_heads, window=window)

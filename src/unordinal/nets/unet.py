@@ -111,6 +111,8 @@ def upsample(h: Tensor, num_rows: int, num_columns: int) -> Tensor:
 class ConvBlock(nn.Module):
     """A residual block of two 3x3 convolutions after a layer norm modulated by time: (B, H, W, C) -> (B, H, W, C)."""
 
+    is_block = True
+
     def __init__(self, width: int, time_width: int):
         super().__init__()
         self.modulation = zero_linear(time_width, 2 * width)

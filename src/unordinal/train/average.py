@@ -1,14 +1,14 @@
 """The moving average of a model's weights, or the model itself where none is kept."""
 
-from collections.abc import Callable
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
 
 from unordinal.model import CategoricalModel
 from unordinal.nets.ngrams import NgramEmbedding
+from unordinal.train.sharding import local, restored, whole
 
 
 class Unaveraged:
@@ -28,26 +28,43 @@ class Unaveraged:
             raise ValueError("the checkpoint holds averaged weights, but this run keeps no average (optim.ema is 0)")
 
 
-def averaged(model: CategoricalModel, decay: float) -> AveragedModel | Unaveraged:
-    """The average of a model's weights; its tables of n-grams are shared, not averaged: there is too much of them."""
-    if not decay:
-        return Unaveraged(model)
-    average = AveragedModel(model, multi_avg_fn=averaging(decay))
-    for ours, theirs in zip(average.module.modules(), model.modules(), strict=True):
-        if isinstance(ours, NgramEmbedding) and isinstance(theirs, NgramEmbedding):
-            ours.tables = theirs.tables
-    return average
+class Averaged:
+    """An exponential moving average of weights that starts fast: its decay grows with the updates up to `decay`.
+
+    Unlike torch's AveragedModel it counts its updates on the CPU, so that an update never waits for the device.
+    """
+
+    def __init__(self, model: CategoricalModel, decay: float):
+        self.module = copy.deepcopy(model)
+        self.decay, self.count = decay, 0
+        for ours, theirs in zip(self.module.modules(), model.modules(), strict=True):
+            if isinstance(ours, NgramEmbedding) and isinstance(theirs, NgramEmbedding):
+                ours.tables = theirs.tables  # shared, not averaged: there is too much of them
+
+    @torch.no_grad()
+    def update_parameters(self, model: CategoricalModel) -> None:
+        old, new = ([local(p.detach()) for p in m.parameters()] for m in (self.module, model))
+        pairs = [(ours, theirs) for ours, theirs in zip(old, new, strict=True) if not is_same(ours, theirs)]
+        if pairs:
+            now = min(self.decay, (1 + self.count) / (10 + self.count)) if self.count else 0.0
+            torch._foreach_lerp_([ours for ours, _ in pairs], [theirs for _, theirs in pairs], 1 - now)
+        for ours, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
+            ours.copy_(theirs)
+        self.count += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "module": whole(self.module.state_dict())}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.module.load_state_dict(restored(state["module"], self.module.state_dict()))
+        self.count = int(state["count"])
 
 
-Weights = tuple[Tensor, ...] | list[Tensor]
+def is_same(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two tensors are one in memory."""
+    return ours is theirs or (ours.device.type != "meta" and ours.is_set_to(theirs))
 
 
-def averaging(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
-    """An exponential moving average that starts fast: the decay grows with the number of updates up to `decay`."""
-
-    def update(averaged: Weights, current: Weights, count: Tensor | int) -> None:
-        now = min(decay, (1 + int(count)) / (10 + int(count)))
-        pairs = [(old, new) for old, new in zip(averaged, current, strict=True) if not old.is_set_to(new)]
-        torch._foreach_lerp_([old for old, _ in pairs], [new for _, new in pairs], 1 - now)
-
-    return update
+def averaged(model: CategoricalModel, decay: float) -> Averaged | Unaveraged:
+    """The average of a model's weights; its tables of n-grams are shared, not averaged."""
+    return Averaged(model, decay) if decay else Unaveraged(model)

@@ -5,6 +5,53 @@ from torch import Tensor
 
 from unordinal.config import TrainConfig
 from unordinal.data.splits import Split
+from unordinal.train.randomness import EXAMPLES, generator_of
+
+
+class Feeder:
+    """Draws the batch of each step and brings it to the device; on a GPU while the step before is still computed.
+
+    What a batch holds depends on the seed and the number of the step alone, so that drawing it early changes nothing.
+
+    Args:
+        split: what to draw from.
+        config: the settings of training.
+        num_classes: the number of classes.
+        device: where the batches are needed.
+        is_ahead: whether `prefetch` does anything; by default on cuda.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        config: TrainConfig,
+        num_classes: int,
+        device: torch.device,
+        *,
+        is_ahead: bool | None = None,
+    ):
+        self.split, self.config, self.num_classes, self.device = split, config, num_classes, device
+        self.is_ahead = device.type == "cuda" if is_ahead is None else is_ahead
+        self.ready: tuple[int, Tensor, list[int]] | None = None
+
+    def take(self, step: int) -> tuple[Tensor, list[int]]:
+        """Return the examples (B, *D) of a step, on the device, and where each of them starts."""
+        if self.ready is None or self.ready[0] != step:
+            self.ready = self.drawn(step)
+        _, x, starts = self.ready
+        self.ready = None
+        return x, starts
+
+    def prefetch(self, step: int) -> None:
+        """Draw the batch of a step that comes next, and let it travel to the device meanwhile."""
+        if self.is_ahead:
+            self.ready = self.drawn(step)
+
+    def drawn(self, step: int) -> tuple[int, Tensor, list[int]]:
+        generator = generator_of(self.config.seed, step, EXAMPLES)
+        x, starts = draw_batch(self.split, self.config, generator, self.num_classes)
+        x = x.pin_memory() if self.device.type == "cuda" else x
+        return step, x.to(self.device, non_blocking=True), starts
 
 
 def draw_batch(

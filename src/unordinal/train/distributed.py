@@ -1,8 +1,8 @@
 """Several processes that train one model together, started by `torchrun -m unordinal train ...`.
 
 Every process holds the whole model and does its share of the parts into which a batch is cut. Once a step the gradients
-and the losses of all parts are summed over the processes, so that all of them take the same step. The first process
-alone validates, writes and talks; the others are told what it found.
+and the losses of all parts are summed over the processes, so that all of them take the same step. Validations and
+scores are shared out likewise. The first process alone writes and talks.
 """
 
 import datetime
@@ -17,6 +17,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from unordinal.errors import RunError
+from unordinal.progress import Advance, Progress
 
 PATIENCE = datetime.timedelta(minutes=30)  # for the others, while the first process prepares data or validates
 
@@ -35,7 +38,7 @@ class Group:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that validates, writes and talks."""
+        """Whether this is the process that writes and talks."""
         return self.rank == 0
 
     def share_of(self, num_parts: int) -> range:
@@ -46,6 +49,26 @@ class Group:
         """
         each = num_parts // self.size
         return range(self.rank * each, (self.rank + 1) * each)
+
+    def turns(self, num: int) -> range:
+        """Return which of `num` batches this process scores or draws.
+
+        >>> [list(Group(rank, 2).turns(5)) for rank in (0, 1)]
+        [[0, 2, 4], [1, 3]]
+        """
+        return range(self.rank, num, self.size)
+
+    @contextmanager
+    def progress(self, progress: Progress, description: str, total: float) -> Iterator[Advance]:
+        """Show the progress of all processes, each of which does about as much as this one."""
+        with progress(description, total) as advance:
+            yield lambda amount: advance(amount * self.size)
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Return the sum over processes of values on the CPU."""
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], losses: Tensor) -> None:
         """Replace gradients, and losses in which only this process's own are not zero, by their sums over processes."""
@@ -61,7 +84,9 @@ class Group:
         *sums, num_with, all_losses = whole.split(sizes)
         losses.copy_(all_losses)
         for p, total, count in zip(dense, sums, num_with.tolist(), strict=True):
-            p.grad = total.view_as(p).to(p.dtype) if count else None  # what nobody used has none, as in one process
+            # What nobody used has none, as in one process. The layout in memory is that of the weights, whatever it is:
+            # fused optimisers go through both in the order of memory.
+            p.grad = torch.empty_like(p).copy_(total.view_as(p)) if count else None
         for p in kept:
             if p.grad is not None and p.grad.is_sparse:
                 p.grad = self.summed_rows(p.grad.coalesce())
@@ -148,10 +173,19 @@ def joined() -> Iterator[Group]:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group(backend, timeout=PATIENCE)
-    _group = Group(dist.get_rank(), size)
+    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+    # torchrun keeps its store when it starts processes anew: without a name of their own they would find, and call, the
+    # addresses of those that have died.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"attempt-{attempt}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    _group = Group(rank, size)
     try:
         yield _group
+    except RuntimeError as error:
+        if "gloo" not in str(error).lower() and "nccl" not in str(error).lower():
+            raise
+        raise RunError("another process of the group has ended or cannot be reached; go on with `resume`") from error
     finally:
         _group = ALONE
         dist.destroy_process_group()

@@ -5,8 +5,9 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 try:
@@ -15,18 +16,21 @@ except ImportError:  # Windows has no such locks; there, two runs on one folder 
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
+JOB = "TORCHELASTIC_RUN_ID"  # what torchrun calls the processes that it starts, and starts anew after a failure
 PATIENCE = 5.0  # seconds in which a process that is being stopped gives its lock up
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the lock of a run's folder; raise a ValueError that names the process that holds it.
+
+    Yields a function that notes this job of torchrun as the one whose run this is, for `was_this_job`.
 
     The operating system frees the lock when the process that holds it ends, however it ends: a dead process keeps
     nobody out.
     """
     if fcntl is None or (folder.exists() and not folder.is_dir()):  # what is no folder is refused elsewhere
-        yield
+        yield lambda: None
         return
     path, is_new = folder / NAME, not folder.exists()
     try:
@@ -36,13 +40,18 @@ def locked(folder: Path) -> Iterator[None]:
         raise ValueError(f"cannot write to {folder}: {error.strerror}; choose another `out`") from error
     try:
         wait_for(file, path, folder)
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({"process": os.getpid(), "machine": socket.gethostname()}).encode(), 0)
-        yield
+        write_notes(file, job=job_of(folder))
+        yield partial(write_notes, file, job=os.environ.get(JOB, ""))
     finally:
         if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was refused: leave no trace of it
             shutil.rmtree(folder)
         os.close(file)
+
+
+def write_notes(file: int, *, job: str) -> None:
+    notes = {"process": os.getpid(), "machine": socket.gethostname(), "job": job}
+    os.ftruncate(file, 0)
+    os.pwrite(file, json.dumps(notes).encode(), 0)
 
 
 def wait_for(file: int, path: Path, folder: Path) -> None:
@@ -54,7 +63,7 @@ def wait_for(file: int, path: Path, folder: Path) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise ValueError(
-                    f"{holder(path)} is training in {folder}; wait for it, stop it, or choose another `out`"
+                    f"{holder(path)} is writing to {folder}; wait for it, stop it, or choose another `out`"
                 ) from error
             time.sleep(0.1)
 
@@ -66,3 +75,15 @@ def holder(path: Path) -> str:
         return f"process {int(notes['process'])} on {notes['machine']!s}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
+
+
+def was_this_job(folder: Path) -> bool:
+    """Return whether the run in a folder was last trained by the same job of torchrun as this process."""
+    return bool(job_of(folder)) and job_of(folder) == os.environ.get(JOB)
+
+
+def job_of(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / NAME).read_text()[:1000])["job"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""

@@ -14,7 +14,7 @@ from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
 from unordinal.train.average import averaged
-from unordinal.train.batches import check_lengths, draw_batch
+from unordinal.train.batches import Feeder, check_lengths
 from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
 from unordinal.train.checkpoint import (
     drop_checkpoint,
@@ -29,7 +29,17 @@ from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
 from unordinal.train.optim import build_optimizer, learning_rate_factor
 from unordinal.train.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
+from unordinal.train.recompute import recompute_blocks
 from unordinal.train.run import RunFolder
+from unordinal.train.sharding import (
+    check_strategy,
+    is_sharded,
+    restored,
+    restored_optimizer,
+    shard,
+    sum_between_parts,
+    whole,
+)
 from unordinal.train.validation import Validation, Validator
 
 LOG_EVERY = 10  # steps
@@ -94,37 +104,52 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
+        check_strategy(config, optim, self.hooks)
+        if config.precision == "bf16" and device.type != "cuda":
+            raise ValueError(f"`precision` bf16 is for cuda, and this run is on {device.type}; leave it out")
         seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
-        self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.ema = averaged(self.model, optim.ema)
+        self.best: CategoricalModel | None = None
+        if config.strategy == "fsdp" and group.size > 1:
+            self.best = copy.deepcopy(self.model)  # a sharded model cannot be copied later
+            for sharded in {id(m): m for m in (self.model, self.averaged, self.best)}.values():
+                shard(sharded)
+        if config.recompute:
+            recompute_blocks(self.model)
+        self.optimizer = build_optimizer(self.model, optim, config.lr)
+        self.feeder = Feeder(data.train, config, model.num_classes, device)
         self.at = RunState()
-        self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts)
+        self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts, group)
         if config.compile:
             self.hooks.compile()
 
     def state(self) -> dict[str, Any]:
         return {
             "at": vars(self.at).copy(),
-            "model": self.model.state_dict(),
+            "model": whole(self.model.state_dict()),
             "ema": self.ema.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": whole(self.optimizer.state_dict()),
             "hooks": self.hooks.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.at = RunState(**state["at"])
-        self.model.load_state_dict(state["model"])
+        self.model.load_state_dict(restored(state["model"], self.model.state_dict()))
         self.ema.load_state_dict(state["ema"])
         peaks = [group["peak_lr"] for group in self.optimizer.param_groups]  # a new learning rate is to hold
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(restored_optimizer(state["optimizer"], self.optimizer))
         for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
             group["peak_lr"] = peak
         self.hooks.restore(state["hooks"])
 
     def save(self) -> None:
+        """Write a checkpoint; every process calls this, since the first may need the weights of the others."""
+        if not (self.group.is_first or is_sharded(self.model)):
+            return
         state = self.state()
-        save_checkpoint(self.folder.checkpoints, self.at.step, state, model_identity(state["model"]))
+        if self.group.is_first:
+            save_checkpoint(self.folder.checkpoints, self.at.step, state, model_identity(state["model"]))
 
     @property
     def fraction(self) -> float:
@@ -141,23 +166,29 @@ class Loop:
             group["lr"] = group["peak_lr"] * factor
         self.hooks.progressed(self.fraction)
         seed, step = config.seed, self.at.step
-        x, starts = draw_batch(self.data.train, config, generator_of(seed, step, EXAMPLES), model.num_classes)
-        x = x.to(self.device)
+        x, starts = self.feeder.take(step)
         seed_step(seed, step, TIMES)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
         losses = torch.zeros(0)
         to_bits = 1 / (math.log(2) * x[0].numel())  # what is minimised is in bits per dimension
-        for part in self.group.share_of(self.num_parts):
+        share = self.group.share_of(self.num_parts)
+        for part in share:
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             seed_step(seed, step, FIRST_PART + part)
-            loss = model(x[rows], None if draw is None else draw[rows])
+            sum_between_parts(model, is_last=part == share[-1])
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+                loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
             losses = losses if len(losses) else loss.new_zeros(len(x))
             losses[rows] = loss.detach()
-        self.group.sum_gradients(model.parameters(), losses)
+        self.feeder.prefetch(step + 1)
+        if is_sharded(model):
+            losses = self.group.summed(losses)  # the gradients are summed already
+        else:
+            self.group.sum_gradients(model.parameters(), losses)
         dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
-        norm = torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True)
+        norm = whole(torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True))
         *values, norm_value = torch.cat([losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = float(loss.mean())
@@ -185,22 +216,13 @@ class Loop:
         return model
 
     def validate(self) -> dict[str, float]:
-        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish.
-
-        The first process does it for all.
-        """
-        found = self.validate_alone() if self.group.is_first else {}
-        best = [self.at.best_step, self.at.best_bits, self.at.best_rounds]
-        found, (self.at.best_step, self.at.best_bits, self.at.best_rounds) = self.group.told([found, best])
-        return found
-
-    def validate_alone(self) -> dict[str, float]:
+        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish."""
         at, model, validator = self.at, self.averaged, self.validator
         new = validator.add_round(model, Validation())
         if not math.isfinite(new.bits):
             raise TrainingDivergedError(f"the validation bound is no longer finite at step {at.step} ({new.bits:g})")
         is_best = True
-        if at.best_rounds and self.config.keep == "best" and self.folder.published_step != at.best_step:
+        if at.best_rounds and self.config.keep == "best" and self.published_step != at.best_step:
             is_best = new.bits <= at.best_bits  # the best weights are gone: there are no more draws of them
         elif at.best_rounds and self.config.keep == "best":
             is_best, new, best = validator.is_better(model, new, Validation(at.best_rounds), self.published)
@@ -209,10 +231,17 @@ class Loop:
             at.best_bits, at.best_step, at.best_rounds = new.bits, at.step, new.rounds
         return {"val_bits_per_dim": new.bits, "val_standard_error": validator.error(model, new) or 0.0}
 
+    @property
+    def published_step(self) -> int | None:
+        """The step whose weights are published; the first process looks."""
+        return self.group.told(self.folder.published_step if self.group.is_first else None)
+
     def published(self) -> CategoricalModel:
-        """The model with the weights that are published now."""
-        model = copy.deepcopy(self.averaged)
-        self.folder.load_weights(model)
+        """The model with the weights that are published now; the first process reads them."""
+        state = self.group.told_state(self.folder.read_weights() if self.group.is_first else None)
+        assert state is not None
+        model = self.best or copy.deepcopy(self.averaged)
+        model.load_state_dict(restored(state, model.state_dict()))
         return model.to(self.device)
 
 
@@ -237,7 +266,7 @@ def train(
     if state is not None:
         loop.restore(state)
         # a crash may have come between the checkpoint and the publication, or the file may have been damaged since
-        published = group.told(folder.published_step if group.is_first else None)
+        published = loop.published_step
         if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
             publish(loop)
         if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
@@ -257,7 +286,7 @@ def train(
         finally:
             if metrics is not None:
                 metrics.close()
-        if group.is_first and not folder.weights.exists():  # stopped before the first validation: give what there is
+        if group.told(not folder.weights.exists() if group.is_first else None):  # stopped before the first validation
             publish(loop)
     if group.is_first:
         plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
@@ -302,8 +331,7 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
         interrupts.received = Signals(signal) if signal else None
         due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
         if validates or due or interrupts.received:
-            if group.is_first:
-                loop.save()
+            loop.save()
             saved_at = now
         if validates and at.best_step == at.step:
             publish(loop)
@@ -313,12 +341,13 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
 
 def publish(loop: Loop) -> None:
     """The averaged weights become the run's model.safetensors."""
+    weights = whole(loop.averaged.state_dict())
     if not loop.group.is_first:
         return
     notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema" if loop.optim.ema else "last"}
     if loop.at.best_step == loop.at.step:
         notes["val_bits_per_dim"] = loop.at.best_bits
-    loop.folder.publish(loop.averaged, notes)
+    loop.folder.publish(weights, notes)
 
 
 def outcome(loop: Loop, *, interrupted_by: Signals | None = None, was_finished: bool = False) -> Outcome:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
 from unordinal.nets.ngrams import NgramEmbedding
+from unordinal.train.sharding import is_spread
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).
@@ -36,6 +37,7 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
     """The configured optimiser; each group's `peak_lr` is what `learning_rate_factor` multiplies."""
     params = [p for p in model.parameters() if p.requires_grad]
     betas = (ADAM_BETA1, config.beta2)
+    fused = not any(is_spread(p) or p.device.type == "meta" for p in params)
     if config.optimizer == "muon":
         matrices, tables = inner_matrices(model), sparse_tables(model)
         chosen = {id(p) for p in matrices + tables}
@@ -46,11 +48,11 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
         ]
         optimizer: torch.optim.Optimizer = Muon(groups, betas=betas, weight_decay=config.weight_decay)
     elif config.optimizer == "adamw":
-        optimizer = torch.optim.AdamW(params, lr, betas=betas, weight_decay=config.weight_decay, fused=True)
+        optimizer = torch.optim.AdamW(params, lr, betas=betas, weight_decay=config.weight_decay, fused=fused)
     elif config.optimizer == "adamax":
         optimizer = torch.optim.Adamax(params, lr, betas=betas)
     else:
-        optimizer = torch.optim.Adam(params, lr, betas=betas, fused=True)
+        optimizer = torch.optim.Adam(params, lr, betas=betas, fused=fused)
     for group in optimizer.param_groups:
         group["peak_lr"] = group["lr"]
     return optimizer

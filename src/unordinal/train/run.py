@@ -2,12 +2,14 @@
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+from torch import Tensor
 
 from unordinal.config import RunConfig
 from unordinal.data import located_name, portable_name
@@ -83,9 +85,9 @@ class RunFolder:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
-    def publish(self, model: CategoricalModel, notes: dict[str, Any]) -> None:
+    def publish(self, weights: Mapping[str, Tensor], notes: dict[str, Any]) -> None:
         """Put weights at model.safetensors, whole or not at all; `notes` say which they are."""
-        tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
         try:
             with replacing(self.weights) as file:
                 # one entry: the order of several would differ from file to file, and so would their checksums
@@ -123,18 +125,23 @@ class RunFolder:
         with replacing(other.weights) as file:
             file.write(self.weights.read_bytes())
 
-    def load_weights(self, model: CategoricalModel) -> None:
+    def read_weights(self) -> dict[str, Tensor]:
+        """The published weights by name."""
         if not self.weights.exists():
             raise ValueError(
                 f"{self.path} has no model.safetensors: training stopped before its first validation; "
                 "train it with the same settings and `resume`"
             )
         try:
-            tensors = safetensors.torch.load_file(self.weights)
+            return safetensors.torch.load_file(self.weights)
         except (safetensors.SafetensorError, OSError) as error:
             raise ValueError(
                 f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it anew"
             ) from error
+
+    def load_weights(self, model: CategoricalModel) -> None:
+        """Give a model the published weights."""
+        tensors = self.read_weights()
         try:
             model.load_state_dict(tensors)
         except RuntimeError as error:

@@ -24,6 +24,8 @@ CHANGEABLE = (
     "train.lr",
     "train.checkpoint_every",
     "train.compile",
+    "train.recompute",
+    "train.strategy",
     "data.name",
 )
 
@@ -42,9 +44,10 @@ def train_run(
     data.require("train", "val")
     reporter = reporter or SilentReporter()
     group = current_group()
-    with locked(folder.path) if group.is_first else nullcontext():
+    with locked(folder.path) if group.is_first else nullcontext(lambda: None) as claim:
         with group.one_first():
             made = start_run(config, data.spec, folder, resume=resume or not group.is_first, model=model)
+        claim()
         if group.is_first:
             reporter.built(made)
         return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)

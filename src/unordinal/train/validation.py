@@ -1,7 +1,7 @@
 """Which weights are best, decided on enough draws to tell."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,8 @@ from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.numerics import standard_error
+from unordinal.train.distributed import ALONE, Group
+from unordinal.train.randomness import seed_step
 
 SEED = 20211207
 MOST_ROUNDS = 4  # of draws, before two sets of weights count as equally good
@@ -36,11 +38,14 @@ class Validation:
 
 
 class Validator:
-    """Scores weights on a fixed part of a split, with fixed noise, and tells which of two are better."""
+    """Scores weights on a fixed part of a split, with fixed noise, and tells which of two are better.
 
-    def __init__(self, split: Split, num_examples: int, batch_size: int):
+    The processes of a group share the batches, and all of them find the same.
+    """
+
+    def __init__(self, split: Split, num_examples: int, batch_size: int, group: Group = ALONE):
         num = min(num_examples, len(split))
-        self.split, self.batch_size = split, batch_size
+        self.split, self.batch_size, self.group = split, batch_size, group
         self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
         self.repeats = -(-num_examples // len(self.chosen))  # few examples are drawn more often, for as many numbers
         # for diffusions: the times of every example, spread evenly, and its place in that spread
@@ -54,15 +59,26 @@ class Validator:
         shift = number * GOLDEN % 1 / repeats  # other times in every round, spread as evenly and ranked alike
         bits = torch.zeros(len(self.chosen), dtype=torch.float64)
         with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(SEED + number)
-            for start in range(0, len(self.chosen), self.batch_size):
-                rows = slice(start, start + self.batch_size)
+            for index, is_own in self.batches():
+                rows = slice(index * self.batch_size, (index + 1) * self.batch_size)
+                seed_step(SEED, number, index)
                 x = self.split.examples(self.chosen[rows]).to(device)
                 for repeat in range(repeats):
                     position = (self.position[rows, repeat] + shift) % 1
                     bound = model.elbo_at(x, position) if model.abilities.times else model.elbo(x)
-                    bits[rows] -= bound.double().cpu() / (repeats * math.log(2) * x[0].numel())
-        return Validation([*validation.rounds, bits.tolist()])
+                    if is_own:
+                        bits[rows] -= bound.double().cpu() / (repeats * math.log(2) * x[0].numel())
+        return Validation([*validation.rounds, self.group.summed(bits).tolist()])
+
+    def batches(self) -> Iterator[tuple[int, bool]]:
+        """Yield the number of each batch that this process scores, and whether the score counts.
+
+        Every process has as many, since a model whose weights are spread over processes needs all of them for each
+        batch; the last batch may therefore be scored by several, of which one counts.
+        """
+        num = -(-len(self.chosen) // self.batch_size)
+        for index in range(self.group.rank, -(-num // self.group.size) * self.group.size, self.group.size):
+            yield min(index, num - 1), index < num
 
     def error(self, model: CategoricalModel, validation: Validation) -> float | None:
         """The standard error of a validation's bits, over examples and draws."""

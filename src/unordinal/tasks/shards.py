@@ -1,0 +1,206 @@
+"""Many samples in a folder: files of equal size, drawn by any number of processes, and a manifest of what they hold.
+
+A file appears when it is whole. Whoever is interrupted, or killed, gives the same command again and draws what is
+missing. The random numbers of a file depend on the seed and on its number, so that the samples do not depend on how
+many processes drew them.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unordinal.data.spec import DataSpec
+from unordinal.data.storage import replacing
+from unordinal.model import CategoricalModel
+from unordinal.progress import Progress, silent
+from unordinal.tasks.drawing import BATCH, draw
+from unordinal.train.distributed import ALONE, Group
+from unordinal.train.lock import NAME as LOCK
+from unordinal.train.randomness import mixed_seed
+
+FORMAT = 1  # of the manifest
+BATCHES = 32  # in a file
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 28  # bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a folder of samples is to hold; two plans that are equal give the same samples.
+
+    Args:
+        model: identifies the weights, for instance by their checksum.
+        num: how many samples.
+        batch_size: how many are drawn at a time.
+        seed: the seed of the random numbers.
+        settings: what is passed on to the model's `sample`.
+    """
+
+    model: str
+    num: int
+    batch_size: int = BATCH
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def per_file(self) -> int:
+        return self.batch_size * BATCHES
+
+    @property
+    def num_files(self) -> int:
+        return -(-self.num // self.per_file)
+
+    def num_in(self, index: int) -> int:
+        """Return how many samples a file holds.
+
+        >>> [Plan("", 2500).num_in(index) for index in range(3)]
+        [1024, 1024, 452]
+        """
+        return min(self.per_file, self.num - index * self.per_file)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values; those of tensors as lists."""
+        settings = {
+            name: value.tolist() if isinstance(value, Tensor) else value for name, value in self.settings.items()
+        }
+        return json.loads(json.dumps({**vars(self), "settings": settings, "per_file": self.per_file}))
+
+
+def weights_identity(state: Mapping[str, Tensor]) -> str:
+    """Return a checksum of a model's weights."""
+    digest = hashlib.sha256()
+    for name, value in sorted(state.items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def file_name(index: int) -> str:
+    return f"samples-{index:06d}.npy"
+
+
+def draw_shards(
+    model: CategoricalModel,
+    spec: DataSpec,
+    folder: Path,
+    plan: Plan,
+    *,
+    group: Group = ALONE,
+    progress: Progress = silent,
+    warn: Callable[[str], None] = warnings.warn,
+) -> int:
+    """Draw the files that are missing and write the manifest; return how many files this call drew.
+
+    Classes are written as .npy files. Where they stand for text, a .jsonl file beside each holds the text, one JSON
+    string per sample.
+    """
+    with group.one_first():
+        if group.is_first:
+            prepare(folder, plan, warn)
+        missing = [index for index in range(plan.num_files) if not is_there(folder, index, spec)]
+    count = 0
+    total = sum(plan.num_in(index) for index in missing)
+    with group.progress(progress, "Sampling", total) as advance:
+        for turn in group.turns(len(missing)):
+            index = missing[turn]
+            seed = mixed_seed(plan.seed, index, 0)
+            drawn = draw(model, plan.num_in(index), seed=seed, batch_size=plan.batch_size, **plan.settings)
+            write_shard(folder, index, drawn.x.numpy(), spec)
+            advance(plan.num_in(index))
+            count += 1
+    with group.one_first():
+        if group.is_first:
+            write_manifest(folder, plan)
+    return count
+
+
+def is_there(folder: Path, index: int, spec: DataSpec) -> bool:
+    path = folder / file_name(index)
+    return path.is_file() and (spec.vocabulary is None or path.with_suffix(".jsonl").is_file())
+
+
+def write_shard(folder: Path, index: int, x: np.ndarray, spec: DataSpec) -> None:
+    """Write the samples of a file; what is_there looks for comes last."""
+    path = folder / file_name(index)
+    if spec.vocabulary is not None:
+        with replacing(path.with_suffix(".jsonl")) as file:
+            file.write("".join(json.dumps(spec.show(torch.from_numpy(row))) + "\n" for row in x).encode())
+    largest = max(spec.num_classes, int(x.max()))
+    kind = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
+    with replacing(path) as file:
+        np.save(file, x.astype(kind))
+
+
+def prepare(folder: Path, plan: Plan, warn: Callable[[str], None]) -> None:
+    """Make the folder, or check that what it holds belongs to this very plan."""
+    manifest = folder / MANIFEST
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; expected a folder to write samples to")
+    if manifest.exists():
+        old = read_manifest(manifest)
+        changed = [name for name, value in plan.to_dict().items() if old["plan"].get(name) != value]
+        if changed:
+            raise ValueError(
+                f"{folder} holds samples that were drawn otherwise (other {', '.join(changed)}); "
+                "give the same command to go on with them, or choose another `out`"
+            )
+        for name in damaged_files(folder, old):
+            (folder / name).unlink()
+            warn(f"{folder / name} does not have the checksum that {MANIFEST} states; it is drawn again")
+        return
+    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+        raise ValueError(f"{folder} is not empty and holds no {MANIFEST}; choose another `out`")
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(manifest) as file:
+        file.write(described(plan, []))
+
+
+def described(plan: Plan, files: list[dict[str, Any]]) -> bytes:
+    return (json.dumps({"unordinal": FORMAT, "plan": plan.to_dict(), "files": files}, indent=1) + "\n").encode()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError("it is too long")
+        manifest = json.loads(path.read_text())
+        if not isinstance(manifest, dict) or manifest.get("unordinal") != FORMAT:
+            raise ValueError(f"it is not of format {FORMAT}")
+        entries = manifest["files"]
+        if not isinstance(manifest["plan"], dict) or not all(isinstance(entry["sha256"], str) for entry in entries):
+            raise ValueError("an entry is not of the expected type")
+        if [entry["file"] for entry in entries] != [file_name(index) for index in range(len(entries))]:
+            raise ValueError("its files are not those expected")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error}; choose another `out`") from error
+    return manifest
+
+
+def damaged_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Return the names of the files that differ from their checksums."""
+    checksums = {entry["file"]: entry["sha256"] for entry in manifest["files"]}
+    names = [file_name(index) for index in range(len(checksums))]
+    return [name for name in names if (folder / name).is_file() and checksum(folder / name) != checksums.get(name)]
+
+
+def checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, plan: Plan) -> None:
+    """Write what each file holds, once all of them are there."""
+    files = []
+    for index in range(plan.num_files):
+        path = folder / file_name(index)
+        files.append({"index": index, "file": path.name, "num": plan.num_in(index), "sha256": checksum(path)})
+    with replacing(folder / MANIFEST) as file:
+        file.write(described(plan, files))

@@ -1,0 +1,24 @@
+"""Less memory for more arithmetic: the activations of a block are computed again when its gradient is."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from unordinal.train.sharding import blocks_of
+
+
+def recompute_blocks(model: nn.Module) -> None:
+    """Keep only the inputs of every block of a model for its gradient, in place."""
+    blocks = blocks_of(model)
+    if not blocks:
+        raise ValueError("`recompute` is for networks that are made of blocks, and this model's is not; leave it out")
+    for block in blocks:
+        block.forward = partial(recomputed, block.forward)
+
+
+def recomputed(forward: Callable[..., Any], *inputs: Any) -> Any:
+    return checkpoint(forward, *inputs, use_reentrant=False) if torch.is_grad_enabled() else forward(*inputs)
