@@ -290,13 +290,18 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def check_classes(model: CategoricalModel, x: Tensor) -> None:
-    """Refuse what cannot be a batch of this model's data. It looks at the values, so no training loss calls it."""
+    """Refuse what cannot be a batch of this model's data.
+
+    It looks at the values, so no training loss calls it; tensors on the meta device have none to look at.
+    """
     if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
         raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
     if x.dim() != 1 + len(model.event_shape) or x.numel() == 0:
         expected = ", ".join(map(str, model.event_shape))
         raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {expected})")
     check_sides(model, tuple(x.shape[1:]))
+    if x.device.type == "meta":
+        return
     low, high = (int(v) for v in torch.aminmax(x))
     if low < 0 or high >= model.num_classes:
         wrong = low if low < 0 else high

@@ -179,3 +179,12 @@ def root_guess(points: Tensor, values: Tensor, log_slopes: Tensor) -> Tensor:
     chord = low + t * (high - low)  # linear interpolation, used where the cubic leaves the bracket
     chosen = torch.where((cubic > low) & (cubic < high), cubic, chord)
     return torch.minimum(torch.maximum(chosen, low), high)
+
+
+def one_hot(x: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
+    """Return one-hots of classes, (...) -> (..., K), without looking at the values as torch's own does on a CPU.
+
+    >>> one_hot(torch.tensor([2, 0]), 3, torch.float32).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    return (x.unsqueeze(-1) == torch.arange(num_classes, device=x.device)).to(dtype)

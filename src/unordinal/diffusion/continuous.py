@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
 from unordinal.diffusion.uniform import UniformNoise, excess
-from unordinal.numerics import expand_like, sum_except_batch
+from unordinal.numerics import expand_like, one_hot, sum_except_batch
 
 
 class ContinuousUniformNoise(UniformNoise):
@@ -59,7 +59,7 @@ class ContinuousUniformNoise(UniformNoise):
         like = logits[..., 0]
         alpha, floor = (expand_like(v.to(like), like) for v in (1 - noise, noise / k))
         r = torch.softmax(logits, dim=-1)
-        onehot = torch.nn.functional.one_hot(x, k).to(r)
+        onehot = one_hot(x, k, r.dtype)
         p = alpha.unsqueeze(-1) * r + floor.unsqueeze(-1)
         d = alpha.unsqueeze(-1) * (onehot - r) / p  # (q - p) / p
         kl = (p * relative_entropy(d)).sum(dim=-1)

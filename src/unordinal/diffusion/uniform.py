@@ -17,7 +17,7 @@ from torch import Tensor
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.names import check_known
-from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
+from unordinal.numerics import draw_categorical, expand_like, one_hot, sum_except_batch, uniform
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class UniformNoise(NoiseProcess):
         self.num_steps = len(log_alpha) - 1
         self.is_denoiser = self.converts_by_time = output == "denoiser"
         self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, as not every device has float64
+        self.last_alpha = math.exp(self.log_alpha[-1])
 
     def log_alpha_at(self, t: Tensor) -> Tensor:
         """Return log alpha-bar at times (B,): (B,) float64 on the CPU."""
@@ -101,7 +102,7 @@ class UniformNoise(NoiseProcess):
 
     def prior_kl(self) -> float:
         """Return KL(q(x_T | x_0) || uniform) of one position in nats, which does not depend on x_0."""
-        alpha, k = math.exp(self.log_alpha[-1]), self.num_classes
+        alpha, k = self.last_alpha, self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
         return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
 
@@ -131,7 +132,7 @@ class UniformNoise(NoiseProcess):
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """Return the probabilities q(x_t | x_0): (B, *D) -> (B, *D, K)."""
-        onehot = torch.nn.functional.one_hot(x, self.num_classes).to(dtype)
+        onehot = one_hot(x, self.num_classes, dtype)
         c = self.coefficients(t, torch.zeros_like(t), onehot)
         return c.alpha_t * onehot + c.noise_t / self.num_classes
 
@@ -142,7 +143,7 @@ class UniformNoise(NoiseProcess):
         `step` do not need this (B, *D, K) tensor.
         """
         c, k = self.coefficients(t, s, r), self.num_classes
-        likelihood = c.alpha_ts * torch.nn.functional.one_hot(z, k).to(r.dtype) + c.noise_ts / k
+        likelihood = c.alpha_ts * one_hot(z, k, r.dtype) + c.noise_ts / k
         joint = likelihood * (c.alpha_s * r + c.noise_s / k)
         r_z = r.gather(-1, z.unsqueeze(-1))
         return joint / (c.alpha_t * r_z + c.noise_t / k)

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from unordinal.flows.density import ConditionalLogistic, StandardLogistic
+from unordinal.numerics import one_hot
 
 
 class OneHot(nn.Module):
@@ -20,7 +20,7 @@ class OneHot(nn.Module):
         self.register_buffer("like", torch.empty(0), persistent=False)  # carries the dtype
 
     def forward(self, x: Tensor) -> Tensor:
-        return one_hot(x, self.num_classes).to(self.like.dtype)
+        return one_hot(x, self.num_classes, self.like.dtype)
 
 
 class ClassLogistics(nn.Module):

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.model import ExactModel, TrainingHooks, evaluating, sample_shape
-from unordinal.numerics import class_counts, draw_categorical, sum_except_batch
+from unordinal.numerics import class_counts, draw_categorical, one_hot, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 
 
@@ -26,7 +26,7 @@ def units_of(num_classes: int) -> list[int]:
 def straight_through(logits: Tensor, temperature: float) -> Tensor:
     """The one-hot of the largest logit, with the gradient of softmax(logits / temperature): (..., K) -> (..., K)."""
     soft = torch.softmax(logits / temperature, dim=-1)
-    hard = F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(soft.dtype)
+    hard = one_hot(logits.argmax(dim=-1), logits.shape[-1], soft.dtype)
     return hard + (soft - soft.detach())
 
 
@@ -211,7 +211,7 @@ class DiscreteFlow(ExactModel):
         self.check_length(x.shape[1])
         if self.training and self.is_fresh:
             self.hooks.initialise(x)
-        u = F.one_hot(x.long(), self.num_classes).to(self.base.dtype)
+        u = one_hot(x, self.num_classes, self.base.dtype)
         for layer in self.stack():
             u = layer(u)
         return -sum_except_batch(u * torch.log_softmax(self.base, dim=-1))

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unordinal.flows.density import Density, StandardLogistic
-from unordinal.numerics import sum_except_batch
+from unordinal.numerics import one_hot, sum_except_batch
 from unordinal.surjections.surjection import Surjection
 
 
@@ -49,7 +49,7 @@ class OneHotRounding(Surjection):
 
     def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         s, log_q = self.draw_noise(self.noise, x, context)
-        onehot = F.one_hot(x, self.num_classes).to(s.dtype)
+        onehot = one_hot(x, self.num_classes, s.dtype)
         return dequantize(onehot, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
 
     def quantize(self, v: Tensor) -> Tensor:

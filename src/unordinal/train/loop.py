@@ -191,7 +191,7 @@ class Loop:
         norm = whole(torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True))
         *values, norm_value = torch.cat([losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
-        mean = float(loss.mean())
+        mean = math.fsum(values) / len(values)
         if not (math.isfinite(mean) and math.isfinite(norm_value)):
             bad = [start for start, value in zip(starts, values, strict=True) if not math.isfinite(value)]
             named = f"the examples starting at {bad[:8]}" if bad else f"the gradient, batch starting at {starts[:8]}"
