@@ -122,8 +122,8 @@ def test_a_question_is_noticed(line: str, tmp_path: Path) -> None:
 
 
 DECLARATIONS = {"errors", "settings", "recipe"}  # there is nothing in them to check
-# Of whole runs in processes of their own, of the page in a browser, of what a GPU would notice.
-BEHAVIOUR = {"test_resume", "test_page", "test_devices"}
+# Of whole runs in processes of their own, of the page in a browser, of what a GPU would notice, of faults.
+BEHAVIOUR = {"test_resume", "test_page", "test_devices", "test_faults"}
 
 
 def test_tests_mirror_the_source() -> None:

@@ -1,12 +1,17 @@
-"""What the processes of the tests of distributed training do: train every recipe for some steps and note the losses.
+"""Processes that tests start together, and what those do that compare numbers of processes: train every recipe.
 
 torchrun --nproc-per-node 2 tests/together.py FOLDER DTYPE STEPS RECIPE...
 """
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from conftest import small_flags
@@ -26,6 +31,32 @@ MORE = {
     "adam": ["--optim.optimizer", "adam"],
     "adamw": ["--optim.optimizer", "adamw", "--optim.clip", "0.5", "--recompute"],
 }
+
+
+Process = subprocess.Popen[str]
+TESTS = Path(__file__).parent
+
+
+def launched(processes: int, *words: str, how: tuple[str, ...] = ("--standalone",), **settings: Any) -> Process:
+    """Start torchrun with so many processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", *how, "--nproc-per-node", str(processes)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([*command, *words], env=env, **pipes, **settings)
+
+
+def wait_for_checkpoint(process: Process, folder: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("**/checkpoints/step-*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        time.sleep(0.05)
+
+
+def kill_one_of(process: Process) -> None:
+    """Kill a child of torchrun, the way the kernel does when memory runs out."""
+    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
+    os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
 
 
 def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:

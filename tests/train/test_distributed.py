@@ -1,36 +1,24 @@
 """Any number of processes learns the same, and a run goes on with another number of them."""
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from conftest import small_flags
+from together import TESTS, kill_one_of, launched, wait_for_checkpoint
 
 from unordinal.diffusion.times import SMALLEST_COUNT
 from unordinal.recipes import RECIPES
 from unordinal.train.distributed import ALONE, Group, joined
 
-Process = subprocess.Popen[str]
-TESTS = Path(__file__).parents[1]
 SOME = ["multinomial", "arm+ngrams", "absorbing", "vae"]
 EVERY = [*RECIPES, "arm+ngrams"]
 TEXT = "the quick brown fox jumps over the lazy dog and runs away " * 60
-
-
-def launched(processes: int, *words: str, how: tuple[str, ...] = ("--standalone",), **settings: Any) -> Process:
-    """Start torchrun with so many processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", *how, "--nproc-per-node", str(processes)]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen([*command, *words], env=env, **pipes, **settings)
 
 
 def together(processes: int, folder: Path, dtype: str, steps: int, names: list[str]) -> dict[str, Any]:
@@ -145,20 +133,6 @@ def test_a_process_that_is_killed_ends_the_group_and_the_run_goes_on(book: Path,
 
 ARM = ["arm", "--length", "16", "--batch-size", "4", "--model.net.width", "16", "--model.net.num-blocks", "1"]
 ARM += ["--model.net.num-heads", "2", "--validate-examples", "4", "--checkpoint-every", "5"]
-
-
-def wait_for_checkpoint(process: Process, folder: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not list(folder.glob("**/checkpoints/step-*")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()[0][-3000:]
-        time.sleep(0.05)
-
-
-def kill_one_of(process: Process) -> None:
-    """Kill a child of torchrun, the way the kernel does when memory runs out."""
-    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
-    os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
 
 
 @pytest.mark.slow
