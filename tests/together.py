@@ -40,7 +40,12 @@ TESTS = Path(__file__).parent
 def launched(processes: int, *words: str, how: tuple[str, ...] = ("--standalone",), **settings: Any) -> Process:
     """Start torchrun with so many processes."""
     command = [sys.executable, "-m", "torch.distributed.run", *how, "--nproc-per-node", str(processes)]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}",
+    }
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen([*command, *words], env=env, **pipes, **settings)
 

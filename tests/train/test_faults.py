@@ -63,7 +63,7 @@ def in_one_go(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "run"
     process = launched(2, "-m", "unordinal", *words_of(book, out))
     output, _ = process.communicate(timeout=250)
-    assert process.returncode == 0, output[-2000:]
+    assert process.returncode == 0, output[-9000:]
     return out
 
 
@@ -85,7 +85,7 @@ def test_a_group_that_loses_one_or_all_goes_on_as_if_nothing_had_happened(
     assert process.returncode != 0
     again = launched(2, "-m", "unordinal", *words_of(book, out, "--resume"))
     output, _ = again.communicate(timeout=250)
-    assert again.returncode == 0, output[-2000:]
+    assert again.returncode == 0, output[-9000:]
     assert weights_of(out) == weights_of(in_one_go)
 
 
@@ -102,7 +102,7 @@ def test_a_group_that_is_terminated_saves_within_its_grace(in_one_go: Path, book
     assert "SIGTERM: saved at step" in output
     again = launched(2, "-m", "unordinal", *words_of(book, out, "--resume"))
     output, _ = again.communicate(timeout=250)
-    assert again.returncode == 0, output[-2000:]
+    assert again.returncode == 0, output[-9000:]
     assert weights_of(out) == weights_of(in_one_go)
 
 

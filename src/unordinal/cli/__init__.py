@@ -60,7 +60,8 @@ def usage() -> str:
             "commands:",
             *lines,
             "",
-            "`unordinal COMMAND --help` says more; `--debug` anywhere shows tracebacks.",
+            "`unordinal COMMAND --help` says more; `--debug` anywhere shows tracebacks; `--max-bytes N` anywhere lets "
+            "compressed data unpack to N bytes.",
         ]
     )
 
@@ -77,6 +78,7 @@ def run(argv: list[str]) -> int:
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]
     try:
+        argv = with_limit(argv)
         code = chosen(argv)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
         return code
@@ -94,6 +96,21 @@ def run(argv: list[str]) -> int:
             raise
         known = isinstance(error, RunError)
         return complain(str(error) if known else f"{type(error).__name__}: {error} (--debug shows where)", 1)
+
+
+def with_limit(argv: list[str]) -> list[str]:
+    """Set the limit on what compressed data may unpack to, if the words do, and return the other words."""
+    words = [part for word in argv for part in (word.split("=", 1) if word.startswith("--max-bytes=") else [word])]
+    if "--max-bytes" not in words:
+        return argv
+    from unordinal.data.unpacking import allow_unpacking
+
+    place = words.index("--max-bytes")
+    given = "".join(words[place + 1 : place + 2])
+    if not given.isdecimal() or len(given) > 18:
+        raise ValueError(f"--max-bytes takes a number of bytes, got {given!r}")
+    allow_unpacking(int(given))
+    return words[:place] + words[place + 2 :]
 
 
 def chosen(argv: list[str]) -> int:

@@ -1,11 +1,13 @@
 """Data sets from arrays of classes: .npz or .npy files of any integer type, NumPy arrays or tensors."""
 
 import hashlib
+import lzma
+import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -14,11 +16,15 @@ from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.text import DEFAULT_LENGTH
+from unordinal.data.unpacking import UnpackingError, checked_archive
 from unordinal.progress import Progress
 
 SPLITS = ("train", "val", "test")
 BLOCK_BYTES = 1 << 22
-UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(NotImplementedError, RuntimeError, MemoryError, SyntaxError, OverflowError, TypeError, LookupError),
+)
 
 
 def load_array_file(
@@ -33,7 +39,9 @@ def load_array_file(
     if not path.exists():
         raise ValueError(f"there is no file {path}; expected an .npz or .npy of integer classes")
     try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        loaded = opened(path)
+    except UnpackingError:
+        raise
     except UNREADABLE as error:
         raise ValueError(f"{path} is not an array; expected an .npz or .npy of integer classes") from error
     if isinstance(loaded, np.ndarray):
@@ -61,13 +69,48 @@ def load_array_file(
     return load_arrays(arrays, config, progress, source=path, notes=notes)
 
 
+def opened(path: Path) -> Any:
+    """Return the array of an .npy file, mapped into memory, or the arrays of an .npz file, not yet unpacked.
+
+    No object is ever unpickled. The arrays of an .npz must have the sizes that the archive states, which are limited.
+    """
+    loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    assert loaded.zip is not None
+    checked_archive(loaded.zip, path.stat().st_size, path)
+    for member in loaded.zip.infolist():
+        with loaded.zip.open(member) as file:
+            if member.filename.endswith(".npy"):
+                check_header(file, member.file_size)
+    return loaded
+
+
+def check_header(file: IO[bytes], size: int) -> None:
+    """Raise a ValueError if the header of an array states more numbers than its file has room for."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"its header states the shape {shape}, for which it is too small")
+
+
 def array_axes(path: Path) -> int:
     """Return the number of axes of the (first) array in an .npy or .npz file, or 0 if it cannot be read."""
     try:
-        loaded = np.load(path.expanduser(), mmap_mode="r", allow_pickle=False)
-        return loaded.ndim if isinstance(loaded, np.ndarray) else loaded[loaded.files[0]].ndim
+        loaded = opened(path.expanduser())
+        return loaded.ndim if isinstance(loaded, np.ndarray) else axes_in(loaded)
     except (*UNREADABLE, IndexError):
         return 0
+
+
+def axes_in(loaded: Any) -> int:
+    """Return the number of axes of the first array of an opened .npz file, from its header."""
+    name = next((name for name in loaded.zip.namelist() if name.endswith(".npy")), "")
+    with loaded.zip.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return len(read(file)[0])
 
 
 def load_arrays(

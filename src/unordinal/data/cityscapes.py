@@ -17,6 +17,7 @@ from unordinal.data.maps import check_fixed, map_size, nearest, read_indices
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
+from unordinal.data.unpacking import check_member, check_unpacked
 from unordinal.progress import Progress
 
 ARCHIVE = "gtFine_trainvaltest.zip"
@@ -180,6 +181,8 @@ class ZipSource:
     def open(self, name: str) -> IO[bytes]:
         """Open a label map."""
         try:
+            member = self.archive.getinfo(name)
+            check_unpacked(member.file_size, member.compress_size, f"{self.path}: {name}")
             return io.BytesIO(self.archive.read(name))
         except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError) as error:
             raise ValueError(f"{self.path}: {name} cannot be unpacked: {error}") from error
@@ -204,6 +207,8 @@ def open_source(path: Path) -> Iterator[FolderSource | ZipSource]:
     except (zipfile.BadZipFile, OSError) as error:
         raise ValueError(f"{path} cannot be read as a zip archive: {error}") from error
     with archive:
+        for name in archive.namelist():
+            check_member(name, path)
         if not any(name.startswith("gtFine/") for name in archive.namelist()):
             raise ValueError(f"{path} does not contain gtFine; expected {ARCHIVE}")
         yield ZipSource(path, archive)

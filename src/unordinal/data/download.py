@@ -1,8 +1,10 @@
 """The texts text8 and enwik8, which are downloaded once, or placed by hand, and checked by sha256."""
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from unordinal.config import DataConfig
 from unordinal.data.spec import Vocabulary
@@ -11,14 +13,15 @@ from unordinal.data.storage import data_folder
 from unordinal.data.text import TextFile, load_text
 from unordinal.progress import Progress
 
+LARGEST_DOWNLOAD = 64 << 20  # bytes; the archives below have 31 and 36 million
 OFFICIAL_SPLIT = "90000000,5000000,5000000"
 ARCHIVES = {
     "text8": (
-        "http://mattmahoney.net/dc/text8.zip",
+        "https://mattmahoney.net/dc/text8.zip",
         "a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232",
     ),
     "enwik8": (
-        "http://mattmahoney.net/dc/enwik8.zip",
+        "https://mattmahoney.net/dc/enwik8.zip",
         "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc",
     ),
 }
@@ -35,6 +38,7 @@ def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
     """Download `url` to `path` unless that exists, and return `path`; raise a ValueError if its sha256 is wrong."""
     import pooch
 
+    check_address(url)
     checked = path.with_name(f"{path.name}.sha256")
     if path.exists():
         stamp = f"{sha256} {path.stat().st_size} {path.stat().st_mtime_ns}"
@@ -48,10 +52,10 @@ def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
         checked.write_text(stamp)
         return path
     pooch.get_logger().setLevel(logging.ERROR)
-    bar = PoochBar(progress, f"Downloading {path.name}")
+    bar = Bar(progress, f"Downloading {path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        downloader = pooch.HTTPDownloader(progressbar=bar, timeout=30)
+        downloader = partial(download, bar=bar)
         pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
     except PermissionError as error:
         raise ValueError(
@@ -67,8 +71,32 @@ def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
     return path
 
 
-class PoochBar:
-    """A progress bar with the methods that pooch calls, which reports to a `Progress` of this library."""
+def check_address(url: str) -> None:
+    """Raise a ValueError if an address is not https; servers on this machine may do without."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError(f"downloads are over https only, got {url}")
+
+
+def download(url: str, path: str, _pooch: object, bar: "Bar") -> None:
+    """Download a file to a path, and give up when it is larger than any file that is downloaded here."""
+    import requests
+
+    with requests.get(url, stream=True, timeout=30) as response:
+        check_address(response.url)  # where redirections have led
+        response.raise_for_status()
+        bar.total, done = int(response.headers.get("content-length", 0)), 0
+        with Path(path).open("wb") as file:
+            for block in response.iter_content(1 << 16):
+                done += len(block)
+                if max(done, bar.total) > LARGEST_DOWNLOAD:
+                    raise ValueError(f"it is larger than {LARGEST_DOWNLOAD:,} bytes")
+                file.write(block)
+                bar.update(len(block))
+
+
+class Bar:
+    """A progress bar that appears with the first byte."""
 
     def __init__(self, progress: Progress, what: str):
         self.progress, self.what, self.total = progress, what, 0
@@ -81,9 +109,6 @@ class PoochBar:
             self._open = self.progress(self.what, self.total or None)
             self._advance = self._open.__enter__()
         self._advance(amount)
-
-    def reset(self) -> None:
-        """Do nothing. After a download pooch resets and refills the bar, but this one is already full."""
 
     def close(self) -> None:
         """End the progress report."""

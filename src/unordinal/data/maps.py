@@ -1,5 +1,7 @@
 """Data sets of maps, 2-d arrays of classes: an .npz or .npy (N, height, width), or a folder of PNGs."""
 
+import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -11,8 +13,10 @@ from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
 from unordinal.data.levels import Colours, Levels
 from unordinal.data.spec import MAX_CHARACTERS, DataSpec
 from unordinal.data.splits import Data
+from unordinal.data.unpacking import UnpackingError, check_links, check_unpacked
 from unordinal.progress import Advance, Progress
 
+DAMAGED_PNG = (struct.error, zlib.error, EOFError, IndexError, OverflowError, MemoryError)  # what Pillow lets through
 HEIGHT, WIDTH = 32, 64  # the default size of maps that are drawn or scaled
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # modes in Pillow of PNGs whose pixels are single numbers
 HEADER_BYTES, DEPTH_BYTE, COLOUR_TYPE_BYTE, GREY = 26, 24, 25, 0  # positions and values in the header of a PNG
@@ -43,13 +47,14 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     """Load PNGs from the subfolders train, val and test, or those of the folder itself, sorted by name and split."""
     has_splits = all((folder / name).is_dir() for name in SPLITS)
     files = {name: pngs_in(folder / name) for name in SPLITS} if has_splits else {"": pngs_in(folder)}
+    check_links(folder, [folder / name for name in files] + [file for found in files.values() for file in found])
     for name, found in files.items():
         if not found:
             raise ValueError(
                 f"there are no PNGs in {folder / name}; expected maps there, or in its subfolders train, val and test"
             )
     used = {file for found in files.values() for file in found}
-    ignored = [file for file in folder.rglob("*") if file.is_file() and file not in used]
+    ignored = [file for file in sorted(folder.rglob("*")) if file.is_file() and file not in used]
     notes = [f"ignored {len(ignored)} other files, the first is {ignored[0]}"] if ignored else []
     levels = Levels.of_text(config.levels) if config.levels else None
     colours = Colours.of_text(config.colours) if config.colours else None
@@ -159,10 +164,10 @@ def read_indices(file: IO[bytes], where: str) -> np.ndarray:
     """Return the grey levels or palette indices of a PNG: (height, width) uint8."""
     header = file.read(HEADER_BYTES)
     file.seek(0)
-    pixels = read_pixels(file, where, INDEX_MODES).astype(np.int64)
+    pixels = read_pixels(file, where, INDEX_MODES)
     depth = header[DEPTH_BYTE]
     if header[COLOUR_TYPE_BYTE] == GREY and depth in (2, 4):  # Pillow scales these to 0..255
-        pixels //= 255 // (2**depth - 1)
+        pixels = pixels // (255 // (2**depth - 1))
     for value in (int(pixels.max()), int(pixels.min())):
         if not 0 <= value < MAX_CHARACTERS:
             raise ValueError(f"{where} has class {value}; expected 0 to {MAX_CHARACTERS - 1}")
@@ -175,6 +180,7 @@ def read_pixels(file: IO[bytes], where: str, modes: tuple[str, ...]) -> np.ndarr
 
     try:
         with Image.open(file, formats=("PNG",)) as image:
+            check_unpacked(image.size[0] * image.size[1] * len(image.getbands()), num_bytes_of(file), where)
             if getattr(image, "n_frames", 1) > 1:
                 raise ValueError(f"{where} is animated; expected a single image")
             if image.mode in modes:
@@ -187,8 +193,18 @@ def read_pixels(file: IO[bytes], where: str, modes: tuple[str, ...]) -> np.ndarr
                 f"{where} is a colour image (its mode is {image.mode}); expected one class index per pixel: "
                 "a PNG with a palette or of grey levels; or set `colours` to say which colour is which class"
             )
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except UnpackingError:
+        raise
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError, *DAMAGED_PNG) as error:
         raise ValueError(f"{where} cannot be read as a PNG: {error}") from error
+
+
+def num_bytes_of(file: IO[bytes]) -> int:
+    """Return the size of an open file, which is left where it was."""
+    here = file.tell()
+    size = file.seek(0, 2)
+    file.seek(here)
+    return size
 
 
 def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import platformdirs
 
+from unordinal.data.unpacking import read_json
+
 FORMAT = 2  # increase this when the format of prepared files changes
 
 
@@ -60,7 +62,7 @@ def sync_folder(folder: Path) -> None:
 def is_whole(path: Path, notes: Path, dtype: type[np.unsignedinteger]) -> bool:
     """Return whether a prepared file exists and has the size that its notes state."""
     try:
-        return path.stat().st_size == json.loads(notes.read_text())["num_symbols"] * np.dtype(dtype).itemsize
+        return path.stat().st_size == read_json(notes)["num_symbols"] * np.dtype(dtype).itemsize
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -103,7 +105,7 @@ def stored_symbols(
                 f"cannot write prepared data to {path.parent}: {error.strerror}; "
                 "set UNORDINAL_DATA to a folder that you can write to"
             ) from error
-    described = json.loads(notes.read_text())
+    described = read_json(notes)
     if described["num_symbols"] == 0:
         return np.zeros(0, dtype), described
     return np.memmap(path, dtype=dtype, mode="r"), described

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from unordinal.config import Alphabet, DataConfig
 from unordinal.data.spec import MAX_CHARACTERS, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
+from unordinal.data.unpacking import check_unpacked, checked_archive
 from unordinal.progress import Progress
 
 BLOCK_BYTES = 1 << 22
@@ -45,14 +47,17 @@ class TextFile:
     def blocks(self, progress: Progress, what: str) -> Iterator[bytes]:
         """Yield the uncompressed bytes in blocks; progress counts the bytes read from disk, described by `what`."""
         with self.path.open("rb") as raw, progress(what, self.path.stat().st_size) as advance:
-            before = 0
+            before, done, packed = 0, 0, self.path.stat().st_size
             try:
                 with open_uncompressed(raw, self.path) as text:
                     while block := text.read(BLOCK_BYTES):
+                        done += len(block)
+                        if text is not raw:
+                            check_unpacked(done, packed, self.path)
                         yield block
                         advance(raw.tell() - before)
                         before = raw.tell()
-            except (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, RuntimeError) as error:
+            except (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, RuntimeError, MemoryError) as error:
                 raise ValueError(f"{self.path} is not a whole {self.path.suffix} file: {error}") from error
             except OSError as error:  # gzip and bz2 raise it, without errno, for damaged data
                 if error.errno is not None:
@@ -70,7 +75,7 @@ def open_uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
         case ".bz2":
             return bz2.open(raw)
         case ".zip":
-            archive = zipfile.ZipFile(raw)
+            archive = checked_archive(zipfile.ZipFile(raw), path.stat().st_size, path)
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
                 raise ValueError(f"{path} contains {len(names)} files; expected exactly one text file")
@@ -120,19 +125,21 @@ def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress)
         return Vocabulary.text8()
     if alphabet == "bytes":
         return Vocabulary.bytes()
-    seen: set[int] = set()
+    is_seen, num_seen = np.zeros(sys.maxunicode + 1, bool), 0
     found = code_points(file.blocks(progress, "Finding the characters"), as_bytes=False, path=file.path)
     for block in found if alphabet == "chars" else strip_final_newlines(found, []):
-        seen.update(np.unique(block).tolist())
-        if len(seen) > MAX_CHARACTERS and alphabet is None:
+        is_seen[block] = True
+        num_seen = int(is_seen.sum())
+        if num_seen > MAX_CHARACTERS and alphabet is None:
             return Vocabulary.bytes()
-        if len(seen) > MAX_CHARACTERS:
+        if num_seen > MAX_CHARACTERS:
             raise ValueError(
                 f"{file.path} has more than {MAX_CHARACTERS} different characters; use `alphabet` bytes (256 classes)"
             )
-    if alphabet is None and seen <= set(map(ord, TEXT8_SYMBOLS)):
+    seen = "".join(chr(point) for point in np.flatnonzero(is_seen))  # sorted by code point
+    if alphabet is None and set(seen) <= set(TEXT8_SYMBOLS):
         return Vocabulary.text8()
-    return Vocabulary("chars", "".join(chr(p) for p in sorted(seen)))
+    return Vocabulary("chars", seen)
 
 
 def describe_alphabet(vocabulary: Vocabulary) -> str:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
+from unordinal.data.unpacking import read_json
 from unordinal.model import CategoricalModel
 from unordinal.progress import Progress, silent
 from unordinal.tasks.drawing import BATCH, draw
@@ -29,7 +30,6 @@ from unordinal.train.randomness import mixed_seed
 FORMAT = 1  # of the manifest
 BATCHES = 32  # in a file
 MANIFEST = "manifest.json"
-LARGEST_MANIFEST = 1 << 28  # bytes
 
 
 @dataclass(frozen=True)
@@ -169,9 +169,7 @@ def described(plan: Plan, files: list[dict[str, Any]]) -> bytes:
 
 def read_manifest(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_MANIFEST:
-            raise ValueError("it is too long")
-        manifest = json.loads(path.read_text())
+        manifest = read_json(path)
         if not isinstance(manifest, dict) or manifest.get("unordinal") != FORMAT:
             raise ValueError(f"it is not of format {FORMAT}")
         entries = manifest["files"]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from unordinal.data.storage import sync_folder
+from unordinal.data.unpacking import read_json
 
 STATE, NOTES = "state.pt", "notes.json"
 FORMAT = 3  # increase this when what a checkpoint holds changes its meaning
@@ -135,7 +136,7 @@ def read_notes(path: Path) -> dict[str, Any]:
     try:
         if (path / NOTES).stat().st_size > LARGEST_NOTES:
             raise CheckpointError(f"the checkpoint {path} is damaged: {NOTES} is too long")
-        notes = json.loads((path / NOTES).read_text())
+        notes = read_json(path / NOTES)
         version = notes["unordinal"]
         kinds = {"step": int, "size": int, "sha256": str, "model": str}
         is_whole = all(isinstance(notes.get(key), kind) for key, kind in kinds.items())

@@ -182,6 +182,7 @@ def joined() -> Iterator[Group]:
     _group = Group(rank, size)
     try:
         yield _group
+        dist.barrier()  # nobody leaves while others still wait for what it sends
     except RuntimeError as error:
         if "gloo" not in str(error).lower() and "nccl" not in str(error).lower():
             raise

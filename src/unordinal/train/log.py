@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unordinal.data.storage import replacing
+from unordinal.data.unpacking import parse_json
 from unordinal.model import CategoricalModel
 
 
@@ -63,7 +64,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     lines = []
     for text in path.read_text().splitlines():
         try:
-            lines.append(json.loads(text))
+            lines.append(parse_json(text))
         except json.JSONDecodeError:
             continue
     return lines

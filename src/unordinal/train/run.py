@@ -15,10 +15,13 @@ from unordinal.config import RunConfig
 from unordinal.data import located_name, portable_name
 from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
+from unordinal.data.unpacking import UnpackingError, check_links, parse_json, read_json
 from unordinal.model import CategoricalModel
 from unordinal.train.lock import NAME as LOCK
 
 FORMAT = 2  # of config.json; raise when its meaning changes
+OWN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "checkpoints", "plots", "plots/loss.png", LOCK)
+LARGEST_HEADER = 16 << 20  # bytes of the header of model.safetensors, which lists its tensors
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,15 @@ class RunFolder:
         if not self.is_run:
             raise ValueError(f"{self.path} holds no config.json; expected a folder that `unordinal train` made")
         try:
-            described = json.loads(self.config.read_text())
+            check_links(self.path, [self.path / name for name in OWN_FILES])
+            described = read_json(self.config)
             if described["unordinal"] != FORMAT:
                 raise ValueError(f"it is of format {described['unordinal']}, and this version reads format {FORMAT}")
             config, spec = RunConfig.from_dict(described["run"]), DataSpec.from_dict(described["data"])
             return replace(config, data=replace(config.data, name=located_name(config.data.name, self.path))), spec
-        except (KeyError, TypeError, ValueError) as error:
+        except UnpackingError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
     def publish(self, weights: Mapping[str, Tensor], notes: dict[str, Any]) -> None:
@@ -113,7 +119,7 @@ class RunFolder:
         try:
             with safetensors.safe_open(self.weights, "pt") as file:
                 notes = file.metadata() or {}
-                return json.loads(notes["unordinal"]) if "unordinal" in notes else dict(notes)
+                return parse_json(notes["unordinal"]) if "unordinal" in notes else dict(notes)
         except (safetensors.SafetensorError, OSError, ValueError):
             return {}
 
@@ -132,6 +138,7 @@ class RunFolder:
                 f"{self.path} has no model.safetensors: training stopped before its first validation; "
                 "train it with the same settings and `resume`"
             )
+        check_header(self.weights)
         try:
             return safetensors.torch.load_file(self.weights)
         except (safetensors.SafetensorError, OSError) as error:
@@ -141,11 +148,22 @@ class RunFolder:
 
     def load_weights(self, model: CategoricalModel) -> None:
         """Give a model the published weights."""
+        check_header(self.weights)
         tensors = self.read_weights()
         try:
             model.load_state_dict(tensors)
         except RuntimeError as error:
             raise ValueError(f"{self.weights} does not fit the model of {self.config}: {error}") from error
+
+
+def check_header(path: Path) -> None:
+    """Raise a ValueError if the header of a .safetensors file is of absurd size."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > min(LARGEST_HEADER, path.stat().st_size):
+        raise ValueError(f"{path} is truncated or damaged: its header states a size of {size:,} bytes")
 
 
 @dataclass(frozen=True)
