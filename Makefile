@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all test-web lint bench docs dist clean
+.PHONY: setup demo test test-all test-web soak audit lint bench docs dist clean
 
 setup: $(STAMP)
 
@@ -26,7 +26,7 @@ test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: setup
-	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or not slow' --timeout 3600
 
 # Every panel of the page in a real browser, and abuse of the real server.
 test-web: setup
@@ -34,6 +34,17 @@ test-web: setup
 	  { apt-get update >/dev/null 2>&1; apt-get install -y --no-install-recommends chromium >/dev/null 2>&1; } || \
 	  { echo "chromium is not here and apt-get may not install it; install it by hand and run this again"; exit 2; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or not slow' tests/web
+
+# Train, kill, resume, evaluate, sample and serve for an hour, and compare with runs that nothing happened to.
+MINUTES ?= 60
+soak: setup
+	$(BIN)/python tests/soak.py --minutes $(MINUTES)
+
+# Known holes in the packages that this one needs.
+audit: setup
+	@$(BIN)/python -m pip_audit --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --skip-editable || \
+	  { echo "the audit found holes, or its database cannot be reached: see above"; exit 2; }
 
 lint: setup
 	$(BIN)/ruff check .
