@@ -42,7 +42,7 @@ soak: setup
 
 # Known holes in the packages that this one needs.
 audit: setup
-	@$(BIN)/python -m pip_audit --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[audit]'
 	$(BIN)/python -m pip_audit --skip-editable || \
 	  { echo "the audit found holes, or its database cannot be reached: see above"; exit 2; }
 

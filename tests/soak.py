@@ -34,7 +34,7 @@ MODELS = {
     "absorbing": ["absorbing", "--model.net.width", "16", "--model.net.num-blocks", "1", "--model.net.num-heads", "2"],
 }
 COMMON = ["--length", "16", "--batch-size", "4", "--accumulate", "2", "--validate-examples", "4", "--optim.ema", "0.9"]
-COMMON += ["--validate-every", "40", "--checkpoint-every", "10", "--steps", str(STEPS)]
+COMMON += ["--validate-every", "40", "--checkpoint-every", "10", "--steps", str(STEPS), "--keep", "last"]
 WARM_UP = 0.25  # the part of the time whose memory does not count
 
 
@@ -77,6 +77,7 @@ def finished(what: str, words: list[str], found: Findings, *, codes: tuple[int, 
     found.heard(what, output)
     if process.returncode not in codes:
         found.differing.append(f"{what}: exit code {process.returncode}: {output[-500:]}")
+        say(found.differing[-1])
     return output
 
 
@@ -90,9 +91,16 @@ def results(out: Path, found: Findings) -> dict[str, Any]:
     kept = [{key: line.get(key) for key in ("step", "loss", "val_bits_per_dim")} for line in lines]
     score = finished("evaluate", command("evaluate", str(out), "--num-examples", "4", "--json"), found)
     sample = finished("sample", command("sample", str(out), "--num", "2", "--json", "--seed", "3"), found)
-    bits = json.loads(score.splitlines()[-1])["bits_per_dim"] if score.strip() else None
-    texts = json.loads(sample.splitlines()[-1])["samples"] if sample.strip() else None
+    bits, texts = said(score).get("bits_per_dim", score), said(sample).get("samples", sample)
     return {"metrics": kept, "weights": (out / "model.safetensors").read_bytes(), "bits": bits, "samples": texts}
+
+
+def said(output: str) -> dict[str, Any]:
+    """The JSON object that a command ends with; empty if it ends otherwise."""
+    try:
+        return dict(json.loads(output.splitlines()[-1]))
+    except (ValueError, IndexError, TypeError):
+        return {}
 
 
 def newest_state(out: Path) -> Path | None:
@@ -281,6 +289,7 @@ def soak(minutes: float, seed: int) -> Findings:
                 for part, value in expected[kind].items():
                     if after[part] != value:
                         found.differing.append(f"run {found.runs} of {kind}: its {part} differ")
+                        say(f"{found.differing[-1]}: {str(after[part])[-500:] if part != 'weights' else ''}")
                 found.runs += 1
                 shutil.rmtree(out)
                 left, faults = max(0.0, end - time.monotonic()), sum(found.faults.values())

@@ -30,6 +30,7 @@ from unordinal.tasks.drawing import draw
 from unordinal.tasks.filling import Filled, fill_text
 from unordinal.tasks.reading import read
 from unordinal.tasks.surprise import Bits, bits_of
+from unordinal.train.building import build_for
 from unordinal.train.log import Reporter
 from unordinal.train.run import RunFolder
 from unordinal.train.start import best_device, train_run
@@ -231,12 +232,13 @@ def load(
     Returns:
         The run, which samples and scores.
     """
-    folder = RunFolder(
-        pretrained_folder(path) if is_pretrained(path) else fetched(path) if is_hub(path) else Path(path)
-    )
+    if is_hub(path):
+        folder = RunFolder(fetched(path), may_link=True)  # the hub's cache is made of links
+    else:
+        folder = RunFolder(pretrained_folder(path) if is_pretrained(path) else Path(path))
     config, spec = folder.read()
     if model is None:
-        model = config.model.build(spec)
+        model = build_for(config, spec, folder.weights)
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
 

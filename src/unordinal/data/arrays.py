@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ SPLITS = ("train", "val", "test")
 BLOCK_BYTES = 1 << 22
 UNREADABLE = (
     *(ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    *(NotImplementedError, RuntimeError, MemoryError, SyntaxError, OverflowError, TypeError, LookupError),
+    *(NotImplementedError, RuntimeError, MemoryError, SyntaxError, OverflowError, TypeError, LookupError, TokenError),
 )
 
 

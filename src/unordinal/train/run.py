@@ -26,9 +26,10 @@ LARGEST_HEADER = 16 << 20  # bytes of the header of model.safetensors, which lis
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the files of a run are."""
+    """Where the files of a run are; `may_link` allows them to be links to files elsewhere."""
 
     path: Path
+    may_link: bool = False
 
     @property
     def config(self) -> Path:
@@ -80,7 +81,7 @@ class RunFolder:
         if not self.is_run:
             raise ValueError(f"{self.path} holds no config.json; expected a folder that `unordinal train` made")
         try:
-            check_links(self.path, [self.path / name for name in OWN_FILES])
+            check_links(self.path, [] if self.may_link else [self.path / name for name in OWN_FILES])
             described = read_json(self.config)
             if described["unordinal"] != FORMAT:
                 raise ValueError(f"it is of format {described['unordinal']}, and this version reads format {FORMAT}")

@@ -40,6 +40,8 @@ def shard(model: CategoricalModel) -> None:
     """Spread the weights of a model over the processes of the group, in place."""
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
+    if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
+        raise ValueError("`strategy` fsdp needs a newer torch; 2.9 has all of it")
     for block in blocks_of(model):
         fully_shard(block)
     fully_shard(model)
