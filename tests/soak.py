@@ -130,7 +130,7 @@ def flip_a_bit(process: "subprocess.Popen[str]", out: Path) -> None:
     kill_all(process, out)
     process.wait()
     state = newest_state(out)
-    if state is not None:
+    if state is not None and len(list(out.glob("checkpoints/step-*/state.pt"))) > 1:
         raw = bytearray(state.read_bytes())
         raw[len(raw) // 3] ^= 4
         state.write_bytes(raw)
@@ -140,7 +140,7 @@ def truncate(process: "subprocess.Popen[str]", out: Path) -> None:
     kill_all(process, out)
     process.wait()
     state = newest_state(out)
-    if state is not None:
+    if state is not None and len(list(out.glob("checkpoints/step-*/state.pt"))) > 1:
         state.write_bytes(state.read_bytes()[:2000])
 
 

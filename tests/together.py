@@ -95,3 +95,4 @@ def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+    os._exit(0)  # as the command line does

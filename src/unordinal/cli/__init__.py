@@ -70,7 +70,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the `unordinal` command."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a sign shows another, not an error
         sys.stdout.reconfigure(errors="replace")
-    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+    code = run(list(sys.argv[1:] if argv is None else argv))
+    if is_started_by_torchrun():  # threads of the group may abort an orderly end of the interpreter; all is written
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(argv: list[str]) -> int:

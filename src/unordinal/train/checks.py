@@ -2,6 +2,8 @@
 
 import math
 
+import torch
+
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.train.budget import Budget
 
@@ -37,3 +39,9 @@ def check_settings(config: TrainConfig, optim: OptimConfig) -> None:
         raise ValueError(f"`optim.warmup` must be at least 0, got {optim.warmup}")
     if not 0 <= optim.weight_decay < math.inf:
         raise ValueError(f"`optim.weight_decay` must be at least 0, got {optim.weight_decay:g}")
+
+
+def check_precision(config: TrainConfig, device: torch.device) -> None:
+    """Raise a ValueError if the device cannot compute in the precision that is asked for."""
+    if config.precision == "bf16" and device.type != "cuda":
+        raise ValueError(f"`precision` bf16 is for cuda, and this run is on {device.type}; leave it out")

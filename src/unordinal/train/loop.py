@@ -23,7 +23,7 @@ from unordinal.train.checkpoint import (
     save_checkpoint,
     step_of,
 )
-from unordinal.train.checks import check_settings
+from unordinal.train.checks import check_precision, check_settings
 from unordinal.train.distributed import ALONE, Group
 from unordinal.train.interrupt import Interrupts
 from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
@@ -104,9 +104,8 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
+        check_precision(config, device)
         check_strategy(config, optim, self.hooks)
-        if config.precision == "bf16" and device.type != "cuda":
-            raise ValueError(f"`precision` bf16 is for cuda, and this run is on {device.type}; leave it out")
         seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
         self.ema = averaged(self.model, optim.ema)

@@ -8,12 +8,13 @@ from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
-from unordinal.train.checks import check_settings
+from unordinal.train.checks import check_precision, check_settings
 from unordinal.train.distributed import current_group
 from unordinal.train.lock import locked
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.loop import Outcome, train
 from unordinal.train.run import RunFolder
+from unordinal.train.sharding import check_strategy
 
 # What may change between a run and its continuation: how long, how fast, how often it is saved, and where the data
 # are, as long as they are the same.
@@ -42,6 +43,7 @@ def train_run(
 ) -> Outcome:
     """Train the configured model, or one's own, in its folder; what is there already is gone on with on `resume`."""
     data.require("train", "val")
+    check_precision(config.train, torch.device(device))
     reporter = reporter or SilentReporter()
     group = current_group()
     with locked(folder.path) if group.is_first else nullcontext(lambda: None) as claim:
@@ -66,6 +68,7 @@ def start_run(
             raise ValueError(f"cannot resume {folder.path}: the data {spec.name} are not those it was trained on")
     torch.manual_seed(config.train.seed)
     made = config.model.build(spec) if model is None else model
+    check_strategy(config.train, config.optim, made.hooks)
     if not (resume and folder.is_run):
         folder.create(config, spec)
     elif old_config != config:
