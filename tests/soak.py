@@ -27,14 +27,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-STEPS = 120
+STEPS = 400
 TEXT = "it is a truth universally acknowledged that a single man in possession of a good fortune " * 80
 MODELS = {
     "arm": ["arm", "--model.net.width", "16", "--model.net.num-blocks", "1", "--model.net.num-heads", "2"],
     "absorbing": ["absorbing", "--model.net.width", "16", "--model.net.num-blocks", "1", "--model.net.num-heads", "2"],
 }
 COMMON = ["--length", "16", "--batch-size", "4", "--accumulate", "2", "--validate-examples", "4", "--optim.ema", "0.9"]
-COMMON += ["--validate-every", "40", "--checkpoint-every", "10", "--steps", str(STEPS), "--keep", "last"]
+COMMON += ["--validate-every", "100", "--checkpoint-every", "10", "--steps", str(STEPS), "--keep", "last"]
 WARM_UP = 0.25  # the part of the time whose memory does not count
 
 
@@ -175,15 +175,15 @@ FAULTS = [
 
 def disturbed(kind: str, book: Path, out: Path, rng: random.Random, found: Findings) -> None:
     """Train a run under faults until it is finished."""
-    for fault in rng.sample(FAULTS, 3):
+    for fault in rng.sample(FAULTS, 4):
         words = training(kind, book, out)
         process = started(command(*words, processes=fault.processes), fault.limit)
         before = newest_state(out)
-        deadline = time.monotonic() + rng.uniform(0.0, 8.0)
-        while process.poll() is None and time.monotonic() < deadline + 60:
-            if (newest_state(out) != before and time.monotonic() > deadline) or time.monotonic() > deadline + 15:
-                break
+        began, is_early = time.monotonic(), rng.random() < 0.2  # some faults come before there is anything to save
+        patience = rng.uniform(0.0, 6.0) if is_early else 60.0
+        while process.poll() is None and time.monotonic() - began < patience and newest_state(out) == before:
             time.sleep(0.02)
+        time.sleep(0.0 if is_early else rng.uniform(0.0, 0.5))
         if process.poll() is None or fault.limit is not None:
             fault.inject(process, out)
             found.faults[fault.name] += 1
