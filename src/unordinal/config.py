@@ -94,7 +94,7 @@ class TrainConfig:
     """bf16 multiplies matrices in bfloat16, on cuda only."""
     strategy: Literal["ddp", "fsdp"] = "ddp"
     """How several processes train one model: each with all of it (ddp), or each with a part of its weights and of the
-    optimiser (fsdp), for models too large for one device; arm and the diffusions."""
+    optimiser (fsdp), for models too large for one device; the diffusions, and arm without n-grams."""
 
 
 @dataclass(frozen=True)

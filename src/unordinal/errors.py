@@ -7,3 +7,6 @@ class RunError(RuntimeError):
 
 class NotANumberError(RunError):
     """A class cannot be drawn because the values that determine it are NaN."""
+
+
+GROUP_ENDED = "another process of the group has ended or cannot be reached"

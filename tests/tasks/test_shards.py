@@ -40,9 +40,10 @@ def test_what_is_missing_is_drawn_and_the_rest_left(run: Run, tmp_path: Path) ->
     assert draw_shards(run.model, run.spec, tmp_path / "a", plan) == 0
     (tmp_path / "a" / file_name(1)).unlink()
     (tmp_path / "a" / file_name(2)).write_bytes(b"damaged")
-    assert draw_shards(run.model, run.spec, tmp_path / "a", plan, warn=said.append) == 2
-    assert len(said) == 1
-    assert "does not have the checksum" in said[0]
+    (tmp_path / "a" / file_name(0)).with_suffix(".jsonl").write_text("damaged")
+    assert draw_shards(run.model, run.spec, tmp_path / "a", plan, warn=said.append) == 3
+    assert len(said) == 2
+    assert all("does not have the checksum" in text for text in said)
     assert content(tmp_path / "a") == whole
     other = Plan(plan.model, 70, batch_size=1, seed=4, settings=SETTINGS)
     with pytest.raises(ValueError, match=r"drawn otherwise \(other seed\)"):

@@ -91,6 +91,20 @@ def test_a_group_that_loses_one_or_all_goes_on_as_if_nothing_had_happened(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("seconds", [2.0, 4.0, None])
+def test_processes_end_when_torchrun_is_killed(seconds: float | None, book: Path, tmp_path: Path) -> None:
+    """At any moment: also while they still look for each other."""
+    process = launched(2, "-m", "unordinal", *words_of(book, tmp_path / "run", steps=1_000_000))
+    if seconds is None:
+        wait_for_step(process, tmp_path / "run", 5)
+    else:
+        time.sleep(seconds)
+    process.kill()
+    process.communicate(timeout=60)  # the processes hold the other end of the pipe until they end
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_group_that_is_terminated_saves_within_its_grace(in_one_go: Path, book: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = launched(2, "-m", "unordinal", *words_of(book, out))

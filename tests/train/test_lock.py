@@ -1,9 +1,13 @@
 """One process at a time trains in a folder, and a dead one keeps nobody out."""
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -47,3 +51,28 @@ def test_what_the_lock_file_says_is_not_believed(tmp_path: Path) -> None:
     for text in ("", "[", '{"process": "x", "machine": 1}', "{}"):
         (tmp_path / lock.NAME).write_text(text)
         assert lock.holder(tmp_path / lock.NAME) == "another process"
+
+
+def test_a_lock_file_that_is_removed_while_one_waits_for_it_locks_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    inside: list[str] = []
+    may_go, is_waiting = threading.Event(), threading.Event()
+
+    def second() -> None:
+        is_waiting.set()
+        with locked(folder):
+            inside.append("second")
+            may_go.wait(10)
+            inside.append("second gone")
+
+    with contextlib.suppress(RuntimeError), locked(folder):
+        thread = threading.Thread(target=second)
+        thread.start()
+        is_waiting.wait(10)
+        time.sleep(0.3)
+        raise RuntimeError  # refused: the folder goes, and with it the file that the second one waits for
+    while not inside:
+        time.sleep(0.01)
+    assert json.loads((folder / lock.NAME).read_text())["process"] == os.getpid()
+    may_go.set()
+    thread.join()

@@ -57,6 +57,7 @@ def test_a_good_request_is_read() -> None:
         (b'{"text": "a", "num": [[]]}', 422, "got a list"),
         (b'{"text": "a", "share": 1}', 422, "above 0 and below 1, got 1"),
         (b'{"text": "a", "share": 1e999}', 422, "above 0 and below 1"),
+        (b'{"text": "a", "share": 1' + b"0" * 400 + b"}", 422, "above 0 and below 1"),
         (b'{"text": "a", "kind": "green"}', 422, 'one of red, blue, got "green"'),
         (b'{"text": "a", "rows": [[1], [1, 2]]}', 422, "rows of equal length"),
         (b'{"text": "a", "rows": [[9]]}', 422, "between -1 and 4"),

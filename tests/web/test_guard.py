@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from unordinal.web.guard import Guard
+from unordinal.web.guard import Guard, name_of
 
 
 async def fine(scope: Any, receive: Any, send: Any) -> None:
@@ -83,3 +83,8 @@ def test_an_internal_error_shows_nothing_of_itself() -> None:
 
 def test_the_log_has_no_unprintable_path() -> None:
     assert asked({"host": "localhost"}, (b"",), path="/a\nb")[3][0].startswith("POST (unprintable) 200")
+
+
+@pytest.mark.parametrize("host", ["localhost:1@evil.example", "localhost:[", "[::1", "localhost:99999999", "", "a b"])
+def test_a_host_that_no_browser_sends_is_no_host(host: str) -> None:
+    assert name_of(host) == ""

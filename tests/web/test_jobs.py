@@ -3,7 +3,9 @@
 import asyncio
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -91,5 +93,30 @@ def test_events_come_in_order_and_closing_stops_everything() -> None:
         shop.close()
         assert time.monotonic() - began < 1
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("job") and thread.is_alive()]
+
+    in_loop(check)
+
+
+def test_what_nobody_waits_for_any_more_is_not_kept() -> None:
+    """A job that is dropped while it waits frees its place and what it holds at once."""
+
+    class Body:
+        pass
+
+    async def check() -> None:
+        shop = Workshop(1, 2)
+        running = shop.submit(steps)
+        while shop.queue:
+            await asyncio.sleep(0.01)
+        for _ in range(50):
+            body = Body()
+            held = weakref.ref(body)
+            job = shop.submit(partial(lambda body, _job: body, body))
+            job.cancel()
+            del body, job
+            assert held() is None
+        assert shop.num_jobs == 1
+        running.cancel()
+        shop.close()
 
     in_loop(check)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import threading
 import time
 from collections import Counter
@@ -103,6 +104,23 @@ def test_slow_senders_are_cut_off_and_do_not_hold_up_others(small_server: Any) -
         assert connection.recv(1000) == b""
     for connection in (*heads, *bodies):
         connection.close()
+
+
+def test_a_second_head_and_a_body_that_nobody_reads_are_cut_off_too(small_server: Any) -> None:
+    """Neither a request that never becomes whole nor a refused one keeps its connection."""
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=40) as client:
+        client.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{small_server.port}\r\n\r\n".encode())
+        assert b"200 OK" in client.recv(10_000)
+        client.sendall(b"G")
+        while client.recv(10_000):
+            pass  # the server closes the connection, or this times out
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=40) as client:
+        client.sendall(b"POST /api/v1/bits HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab")
+        answer = b""
+        while part := client.recv(10_000):
+            answer += part
+        assert b" 421 " in answer
+        assert b"connection: close" in answer.lower()
 
 
 def test_two_hundred_requests_at_once(small_server: Any) -> None:

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
+from unordinal import console
 from unordinal.cli import (
     bench,
     bits,
@@ -22,9 +23,9 @@ from unordinal.cli import (
     train,
 )
 from unordinal.cli.common import as_flags
-from unordinal.cli.together import TOGETHER, is_started_by_torchrun, run_together
+from unordinal.cli.together import TOGETHER, is_first_of_another_machine, is_started_by_torchrun, run_together
 from unordinal.console import say
-from unordinal.errors import RunError
+from unordinal.errors import GROUP_ENDED, RunError
 from unordinal.names import unknown
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
@@ -136,6 +137,13 @@ def chosen(argv: list[str]) -> int:
 
 
 def complain(message: str, code: int) -> int:
-    """One line on standard error; where several processes run a command, the first one says it."""
-    say(f"unordinal: {as_flags(' '.join(message.split()))}")
+    """One line on standard error.
+
+    Where several processes run a command the first one says it; another one says only what it may be alone with.
+    """
+    line = as_flags(" ".join(message.split()))
+    if not console.is_muted:
+        say(f"unordinal: {line}")
+    elif (code == 1 or is_first_of_another_machine()) and GROUP_ENDED not in message:
+        print(f"unordinal: process {os.environ['RANK']}: {line}", file=sys.stderr)
     return code

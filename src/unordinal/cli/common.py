@@ -31,7 +31,8 @@ def chosen_device(machine: MachineArgs) -> "torch.device":
         if machine.threads < 1:
             raise ValueError(f"--threads must be at least 1, got {machine.threads}")
         torch.set_num_threads(machine.threads)
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    has_mps = torch.backends.mps.is_available() and os.environ.get("WORLD_SIZE", "1") == "1"  # gloo cannot reach it
+    available = {"cuda": torch.cuda.is_available(), "mps": has_mps, "cpu": True}
     if machine.device == "auto":
         return torch.device(next(name for name, there in available.items() if there))
     if not available[machine.device]:

@@ -39,13 +39,17 @@ class ResumeArgs:
 def main(argv: list[str]) -> int:
     args = parse(ResumeArgs, argv, COMMAND)
     from unordinal.cli.train import train_and_tell
-    from unordinal.config import OWN
+    from unordinal.config import OWN, RunConfig
     from unordinal.data import load_data
+    from unordinal.data.spec import DataSpec
     from unordinal.train.checks import check_settings
     from unordinal.train.distributed import current_group
     from unordinal.train.run import RunFolder
 
-    config, spec = RunFolder(args.out).read()
+    group = current_group()
+    read = [part.to_dict() for part in RunFolder(args.out).read()] if group.is_first else None
+    run, data_spec = group.told(read)
+    config, spec = RunConfig.from_dict(run), DataSpec.from_dict(data_spec)
     if config.recipe == OWN:
         raise ValueError(
             f"the model of {args.out} was made in Python; go on with it there: fit(model, ..., resume=True)"
@@ -56,7 +60,7 @@ def main(argv: list[str]) -> int:
     budget = replace(budget, lr=config.train.lr if args.lr is None else args.lr)
     config = replace(config, train=budget, data=replace(config.data, name=args.data or config.data.name))
     check_settings(config.train, config.optim)
-    with current_group().one_first():
+    with group.one_first():
         data = load_data(config.data, vocabulary=spec.vocabulary, progress=progress)
     for note in data.notes:
         say(f"Note: {note}.")

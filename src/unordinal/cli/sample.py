@@ -138,8 +138,6 @@ def main(argv: list[str]) -> int:
 
 def write_folder(args: SampleArgs, folder: Path, run: "Run", settings: dict[str, Any]) -> int:
     """Write many samples to a folder, file by file."""
-    import torch
-
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
     from unordinal.train.distributed import current_group
     from unordinal.train.lock import locked
@@ -148,7 +146,6 @@ def write_folder(args: SampleArgs, folder: Path, run: "Run", settings: dict[str,
     plan = Plan(weights_identity(run.model.state_dict()), args.num, args.batch_size, args.seed, settings)
     with locked(folder) if group.is_first else nullcontext():
         drawn = draw_shards(run.model, run.spec, folder, plan, group=group, progress=progress, warn=warned)
-    drawn = int(group.summed(torch.tensor(drawn)))
     files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
     say(f"{counted(args.num, 'sample')} in {files} at {folder}, {drawn} of them drawn now in {seconds:.0f} s.")
     say(f"{folder / MANIFEST} lists them.")

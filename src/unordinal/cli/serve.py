@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
     if args.machine.threads is None and args.workers > 1:
         torch.set_num_threads(1)  # requests side by side would only wait for each other's threads
     runs = loaded(args.runs, device)
-    hosts = frozenset({*LOCAL_NAMES, *args.name, args.host})
+    hosts = frozenset(name.lower() for name in (*LOCAL_NAMES, *args.name, args.host))
     app = make_app(
         runs, hosts=hosts, limits=Limits(workers=args.workers), log=(lambda _line: None) if args.quiet else say
     )
@@ -111,8 +111,8 @@ def loaded(paths: tuple[Path, ...], device: object) -> "dict[str, Run]":
     with progress("Loading models", len(chosen)) as advance:
         for path in chosen:
             name = path if path.startswith(PREFIX) else Path(path).resolve().name
-            if name in runs:
-                name = path
+            again = sum(known == name or known.startswith(f"{name}-") for known in runs)
+            name = f"{name}-{again + 1}" if name in runs else name
             runs[name] = load(path, device=device)  # type: ignore[arg-type]
             advance(1)
     return runs

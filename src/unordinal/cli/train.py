@@ -181,7 +181,7 @@ def main(argv: list[str]) -> int:
         resumes, path = True, again
     resumes, chosen = group.told([resumes, str(path)])
     path = Path(chosen)
-    if resumes and RunFolder(path).is_run:
+    if group.is_first and resumes and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
     with group.one_first():
         data = load_data(config.data, progress=progress)

@@ -212,10 +212,9 @@ class AutoregressiveModel(ExactModel):
 class AutoregressiveHooks(TrainingHooks):
     """Tells the model how far training is: its auxiliary losses end one after another."""
 
-    can_shard = True
-
     def __init__(self, model: AutoregressiveModel):
         self.model = model
+        self.can_shard = model.net.can_shard and model.net.ngrams is None
 
     def progressed(self, fraction: float) -> None:
         self.model.fraction = fraction

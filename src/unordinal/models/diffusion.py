@@ -22,6 +22,7 @@ from unordinal.model import (
     sample_shape,
 )
 from unordinal.names import check_known
+from unordinal.progress import current_watcher
 
 RECONSTRUCTION_STEPS = 50
 
@@ -167,6 +168,7 @@ class Diffusion(CategoricalModel):
         given = order[:, :num_given]
         z = z.scatter(1, given, flat.gather(1, given))
         for place in order.T[num_given:]:  # (B,)
+            current_watcher().advance(0)  # whoever watches may stop it here
             index = place.unsqueeze(1)
             logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x))).flatten(1, -2)
             at = logits.gather(1, index.unsqueeze(-1).expand(-1, 1, self.num_classes)).squeeze(1)  # (B, K)

@@ -32,6 +32,8 @@ class ClassTransformer(nn.Module):
     torch.Size([2, 6, 27])
     """
 
+    can_shard = True  # every block runs by its `forward`
+
     def __init__(
         self,
         num_classes: int,
@@ -152,6 +154,8 @@ class SegmentTransformer(ClassTransformer):
         conv: the kernel size of a depthwise convolution beside each attention; 0 for none.
         settings: further arguments of `ClassTransformer`.
     """
+
+    can_shard = False
 
     def __init__(self, num_classes: int, *, segment: int, memory: int, conv: int = 0, **settings: Any):
         super().__init__(num_classes, conv=conv, **settings)

@@ -27,6 +27,7 @@ from unordinal.tasks.windows import batches, joined, windows
 ERROR_RATE = 0.02  # unless told otherwise
 BEAM = 16
 MARGIN = 32  # how far from the edge of a window a correction counts
+ROWS = 128  # beams of all windows that are searched at a time, which bounds the memory
 BATCH = 16  # windows at a time
 BLOCK = 65_536  # symbols at a time, so that memory is bounded
 MOST_SYMBOLS = 4_000_000  # of one text
@@ -199,8 +200,9 @@ def autoregressive_posterior(
     cut = windows(len(x), size, margin)
     fixed = torch.zeros_like(x, dtype=torch.bool) if is_fixed is None else is_fixed
     parts: list[Tensor] = []
-    for start in range(0, len(cut), BATCH):
-        some = cut[start : start + BATCH]
+    at_once = max(1, ROWS // beam)
+    for start in range(0, len(cut), at_once):
+        some = cut[start : start + at_once]
         z, stay = (torch.stack([v[w.start : w.stop] for w in some]) for v in (x, fixed))
         symbols = sum(w.last - w.first for w in some)
         parts += beam_posterior(

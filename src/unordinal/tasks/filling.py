@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unordinal.data.spec import Vocabulary
 from unordinal.model import CategoricalModel, device_of
-from unordinal.progress import Progress, silent
+from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.tasks.drawing import draw
 from unordinal.tasks.reading import Reading, read
 
@@ -113,7 +113,8 @@ def fill(
         for index, temperature in enumerate((1.0, SHARP))
     ]  # fmt: skip
     found = torch.unique(torch.cat(parts), dim=0)
-    scores = torch.cat([(judge or own_judge(model, known))(part) for part in found.split(BATCH)])
+    with progress("Ranking", len(found)) as advance, watching(Watcher(advance)):  # a judge reports to the watcher
+        scores = torch.cat([(judge or own_judge(model, known))(part) for part in found.split(BATCH)])
     best = scores.argsort(descending=True)[:num]
     return found[best], scores[best]
 

@@ -24,7 +24,6 @@ from unordinal.model import CategoricalModel
 from unordinal.progress import Progress, silent
 from unordinal.tasks.drawing import BATCH, draw
 from unordinal.train.distributed import ALONE, Group
-from unordinal.train.lock import NAME as LOCK
 from unordinal.train.randomness import mixed_seed
 
 FORMAT = 1  # of the manifest
@@ -97,7 +96,7 @@ def draw_shards(
     progress: Progress = silent,
     warn: Callable[[str], None] = warnings.warn,
 ) -> int:
-    """Draw the files that are missing and write the manifest; return how many files this call drew.
+    """Draw the files that are missing and write the manifest; return how many files all processes drew.
 
     Classes are written as .npy files. Where they stand for text, a .jsonl file beside each holds the text, one JSON
     string per sample.
@@ -106,6 +105,7 @@ def draw_shards(
         if group.is_first:
             prepare(folder, plan, warn)
         missing = [index for index in range(plan.num_files) if not is_there(folder, index, spec)]
+    missing = group.told(missing)  # others may look when some are there already
     count = 0
     total = sum(plan.num_in(index) for index in missing)
     with group.progress(progress, "Sampling", total) as advance:
@@ -116,9 +116,9 @@ def draw_shards(
             write_shard(folder, index, drawn.x.numpy(), spec)
             advance(plan.num_in(index))
             count += 1
-    with group.one_first():
-        if group.is_first:
-            write_manifest(folder, plan)
+    count = int(group.summed(torch.tensor(count)))  # which waits for all
+    if group.is_first:
+        write_manifest(folder, plan, spec)
     return count
 
 
@@ -153,10 +153,10 @@ def prepare(folder: Path, plan: Plan, warn: Callable[[str], None]) -> None:
                 "give the same command to go on with them, or choose another `out`"
             )
         for name in damaged_files(folder, old):
-            (folder / name).unlink()
+            (folder / file_name(int(Path(name).stem.rpartition("-")[2]))).unlink(missing_ok=True)
             warn(f"{folder / name} does not have the checksum that {MANIFEST} states; it is drawn again")
         return
-    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+    if folder.exists() and any(not path.name.startswith(".") for path in folder.iterdir()):
         raise ValueError(f"{folder} is not empty and holds no {MANIFEST}; choose another `out`")
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(manifest) as file:
@@ -184,9 +184,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def damaged_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Return the names of the files that differ from their checksums."""
-    checksums = {entry["file"]: entry["sha256"] for entry in manifest["files"]}
-    names = [file_name(index) for index in range(len(checksums))]
-    return [name for name in names if (folder / name).is_file() and checksum(folder / name) != checksums.get(name)]
+    found = []
+    for entry in manifest["files"]:
+        texts = Path(entry["file"]).with_suffix(".jsonl").name
+        for name, expected in ((entry["file"], entry["sha256"]), (texts, entry.get("text_sha256"))):
+            if expected is not None and (folder / name).is_file() and checksum(folder / name) != expected:
+                found.append(name)
+    return found
 
 
 def checksum(path: Path) -> str:
@@ -194,11 +198,13 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_manifest(folder: Path, plan: Plan) -> None:
+def write_manifest(folder: Path, plan: Plan, spec: DataSpec) -> None:
     """Write what each file holds, once all of them are there."""
     files = []
     for index in range(plan.num_files):
         path = folder / file_name(index)
-        files.append({"index": index, "file": path.name, "num": plan.num_in(index), "sha256": checksum(path)})
+        entry = {"index": index, "file": path.name, "num": plan.num_in(index), "sha256": checksum(path)}
+        texts = {"text_sha256": checksum(path.with_suffix(".jsonl"))} if spec.vocabulary is not None else {}
+        files.append({**entry, **texts})
     with replacing(folder / MANIFEST) as file:
         file.write(described(plan, files))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
-from unordinal.progress import Progress, silent
+from unordinal.progress import Advance, Progress, ignored, silent
 from unordinal.tasks.windows import windows
 
 CONTEXT = 64  # positions before a window that its bits are given
@@ -56,8 +56,7 @@ def bits_of(
     with progress("Scoring", len(examples)) as advance, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for x in examples:
-            found.append(bound_of(model, x))
-            advance(1)
+            found.append(bound_of(model, x, advance))
     return found
 
 
@@ -87,13 +86,18 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
 
 
 @torch.no_grad()
-def bound_of(model: CategoricalModel, x: Tensor) -> Bits:
+def bound_of(model: CategoricalModel, x: Tensor, advance: Advance = ignored) -> Bits:
     """Return the bound of one example (*D), averaged over draws whose times are spread evenly."""
     if x.dim() == 1 and len(model.event_shape) == 1 and len(x) > model.event_shape[0]:
-        parts = [bound_of(model, x[w.first : w.last]) for w in windows(len(x), model.event_shape[0], 0)]
+        cut = windows(len(x), model.event_shape[0], 0)
+        parts = []
+        for w in cut:
+            parts.append(bound_of(model, x[w.first : w.last]))
+            advance(1 / len(cut))
         error = math.sqrt(sum((part.error or 0.0) ** 2 for part in parts))
         return Bits(sum(part.bits for part in parts), error, len(x))
     batch = x.long().expand(DRAWS, *x.shape).to(device_of(model))
+    advance(1)
     if model.is_exact:
         return Bits(float(-model.elbo(batch[:1])) / math.log(2), None, x.numel())
     if model.abilities.times:

@@ -18,10 +18,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from unordinal.errors import RunError
+from unordinal.errors import GROUP_ENDED, RunError
 from unordinal.progress import Advance, Progress
 
-PATIENCE = datetime.timedelta(minutes=30)  # for the others, while the first process prepares data or validates
+# How long a process waits for another that is at work, on a long file of samples say. One that has died is noticed at
+# once, by its connections.
+PATIENCE = datetime.timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,12 @@ def current_group() -> Group:
     return _group
 
 
+def own_gpu(count: int) -> int:
+    """Return which of the GPUs that this process sees is its own."""
+    rank = int(os.environ.get("LOCAL_RANK", "0"))
+    return rank if rank < count else rank % count  # some launchers let each process see only its own
+
+
 @contextmanager
 def joined() -> Iterator[Group]:
     """Join the processes that torchrun started; without torchrun, a group of one."""
@@ -172,7 +180,7 @@ def joined() -> Iterator[Group]:
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(own_gpu(torch.cuda.device_count()))
     store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
     # torchrun keeps its store when it starts processes anew: without a name of their own they would find, and call, the
     # addresses of those that have died.
@@ -186,7 +194,7 @@ def joined() -> Iterator[Group]:
     except RuntimeError as error:
         if "gloo" not in str(error).lower() and "nccl" not in str(error).lower():
             raise
-        raise RunError("another process of the group has ended or cannot be reached; go on with `resume`") from error
+        raise RunError(f"{GROUP_ENDED}; go on with `resume`") from error
     finally:
         _group = ALONE
         dist.destroy_process_group()

@@ -6,7 +6,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -32,20 +32,36 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
     if fcntl is None or (folder.exists() and not folder.is_dir()):  # what is no folder is refused elsewhere
         yield lambda: None
         return
-    path, is_new = folder / NAME, not folder.exists()
+    is_new = not folder.exists()
+    file = held(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    except OSError as error:
-        raise ValueError(f"cannot write to {folder}: {error.strerror}; choose another `out`") from error
-    try:
-        wait_for(file, path, folder)
         write_notes(file, job=job_of(folder))
-        yield partial(write_notes, file, job=os.environ.get(JOB, ""))
+        yield partial(write_notes, file, job=current_job())
     finally:
-        if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was refused: leave no trace of it
-            shutil.rmtree(folder)
+        with suppress(OSError):
+            if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was refused: leave no trace
+                shutil.rmtree(folder)
         os.close(file)
+
+
+def held(folder: Path) -> int:
+    """Open the lock file of a folder and lock it; return its descriptor."""
+    path = folder / NAME
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        except OSError as error:
+            raise ValueError(f"cannot write to {folder}: {error.strerror}; choose another `out`") from error
+        try:
+            wait_for(file, path, folder)
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # somebody has removed the file meanwhile: it locks nothing any more
 
 
 def write_notes(file: int, *, job: str) -> None:
@@ -79,7 +95,13 @@ def holder(path: Path) -> str:
 
 def was_this_job(folder: Path) -> bool:
     """Return whether the run in a folder was last trained by the same job of torchrun as this process."""
-    return bool(job_of(folder)) and job_of(folder) == os.environ.get(JOB)
+    return bool(job_of(folder)) and job_of(folder) == current_job()
+
+
+def current_job() -> str:
+    """Return what identifies the job of torchrun that this process belongs to; empty where there is none."""
+    job = os.environ.get(JOB, "")
+    return f"{job}/{socket.gethostname()}/{os.getppid()}" if job == "none" else job  # torchrun's own process is unique
 
 
 def job_of(folder: Path) -> str:

@@ -33,6 +33,7 @@ from unordinal.train.recompute import recompute_blocks
 from unordinal.train.run import RunFolder
 from unordinal.train.sharding import (
     check_strategy,
+    gather_no_longer,
     is_sharded,
     restored,
     restored_optimizer,
@@ -44,6 +45,7 @@ from unordinal.train.validation import Validation, Validator
 
 LOG_EVERY = 10  # steps
 CHECKPOINT_SECONDS = 300.0
+TALK_SECONDS = 3.0
 
 
 class TrainingDivergedError(RunError):
@@ -113,7 +115,7 @@ class Loop:
         if config.strategy == "fsdp" and group.size > 1:
             self.best = copy.deepcopy(self.model)  # a sharded model cannot be copied later
             for sharded in {id(m): m for m in (self.model, self.averaged, self.best)}.values():
-                shard(sharded)
+                shard(sharded, device, group.size)
         if config.recompute:
             recompute_blocks(self.model)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
@@ -187,7 +189,8 @@ class Loop:
         else:
             self.group.sum_gradients(model.parameters(), losses)
         dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
-        norm = whole(torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True))
+        norm = torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True)
+        norm = whole(norm).to(losses.device)
         *values, norm_value = torch.cat([losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = math.fsum(values) / len(values)
@@ -228,6 +231,7 @@ class Loop:
             at.best_rounds, at.best_bits = best.rounds, best.bits
         if is_best:
             at.best_bits, at.best_step, at.best_rounds = new.bits, at.step, new.rounds
+        gather_no_longer(model)
         return {"val_bits_per_dim": new.bits, "val_standard_error": validator.error(model, new) or 0.0}
 
     @property
@@ -266,6 +270,9 @@ def train(
         loop.restore(state)
         # a crash may have come between the checkpoint and the publication, or the file may have been damaged since
         published = loop.published_step
+        if published is None and 0 < loop.at.best_step < loop.at.step:  # the best weights are gone: take these
+            loop.at.best_bits, loop.at.best_rounds = math.inf, []
+            loop.validate()
         if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
             publish(loop)
         if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
@@ -278,6 +285,7 @@ def train(
             run_steps(loop, metrics, reporter, interrupts)
         except TrainingDivergedError as error:
             if not group.is_first:
+                time.sleep(TALK_SECONDS)  # the first process says why; whoever ends earlier ends all
                 raise
             kept = drop_checkpoint(folder.checkpoints, loop.at.step)
             left = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
@@ -295,7 +303,7 @@ def train(
 def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, interrupts: Interrupts) -> None:
     """Steps, validations and checkpoints until the budget is used up or a signal comes."""
     at, group = loop.at, loop.group
-    saved_at = clock = time.monotonic()
+    saved_at, clock = at.seconds, time.monotonic()
     while not at.finished:
         line = loop.train_step()
         now = time.monotonic()
@@ -328,10 +336,10 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
             reporter.validated(line)
         signal = group.largest(int(interrupts.received or 0))  # any process may have been told to stop
         interrupts.received = Signals(signal) if signal else None
-        due = at.step % loop.config.checkpoint_every == 0 or now - saved_at >= CHECKPOINT_SECONDS
+        due = at.step % loop.config.checkpoint_every == 0 or at.seconds - saved_at >= CHECKPOINT_SECONDS
         if validates or due or interrupts.received:
             loop.save()
-            saved_at = now
+            saved_at = at.seconds
         if validates and at.best_step == at.step:
             publish(loop)
         if interrupts.received:

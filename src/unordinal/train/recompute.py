@@ -17,7 +17,9 @@ def recompute_blocks(model: nn.Module) -> None:
     if not blocks:
         raise ValueError("`recompute` is for networks that are made of blocks, and this model's is not; leave it out")
     for block in blocks:
-        block.forward = partial(recomputed, block.forward)
+        for name in ("forward", "forward_last"):  # the latter where a block continues a memory
+            if hasattr(block, name):
+                setattr(block, name, partial(recomputed, getattr(block, name)))
 
 
 def recomputed(forward: Callable[..., Any], *inputs: Any) -> Any:

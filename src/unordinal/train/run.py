@@ -59,7 +59,7 @@ class RunFolder:
         """Make the folder of a new run; refuse one that holds anything."""
         if self.is_run:
             raise ValueError(f"{self.path} already holds a run; add `resume` to go on with it, or choose another `out`")
-        if self.path.exists() and (not self.path.is_dir() or any(path.name != LOCK for path in self.path.iterdir())):
+        if self.path.exists() and (not self.path.is_dir() or any(path.name[0] != "." for path in self.path.iterdir())):
             raise ValueError(f"{self.path} is not an empty folder; choose another `out`")
         self.write_config(config, spec)
 

@@ -22,7 +22,7 @@ def check_strategy(config: TrainConfig, optim: OptimConfig, hooks: TrainingHooks
     if config.strategy != "fsdp":
         return
     if not hooks.can_shard:
-        raise ValueError("`strategy` fsdp is for arm and the diffusions; leave it out")
+        raise ValueError("`strategy` fsdp is for the diffusions and for arm without n-grams; leave it out")
     if optim.optimizer == "muon":
         raise ValueError(
             "`optim.optimizer` muon needs whole matrices, which `strategy` fsdp does not keep; choose adamw or adam"
@@ -36,15 +36,17 @@ def blocks_of(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if getattr(module, "is_block", False)]
 
 
-def shard(model: CategoricalModel) -> None:
-    """Spread the weights of a model over the processes of the group, in place."""
+def shard(model: CategoricalModel, device: torch.device, size: int) -> None:
+    """Spread the weights of a model over the processes of a group, in place."""
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
     if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
         raise ValueError("`strategy` fsdp needs a newer torch; 2.9 has all of it")
+    mesh = init_device_mesh(device.type, (size,))
     for block in blocks_of(model):
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             # The parts of a loss are divided by the whole batch already. gloo has no mean to offer in any case.
@@ -64,6 +66,13 @@ def is_spread(value: Any) -> bool:
     """Whether a value is a tensor of which this process holds a part."""
     tensors = sys.modules.get("torch.distributed.tensor")
     return tensors is not None and isinstance(value, tensors.DTensor)
+
+
+def gather_no_longer(model: nn.Module) -> None:
+    """Let go of weights that a sharded model has gathered to be scored."""
+    for module in model.modules():
+        if is_sharded(module):
+            module.reshard()  # type: ignore[operator]
 
 
 def sum_between_parts(model: nn.Module, *, is_last: bool) -> None:

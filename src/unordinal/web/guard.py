@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -14,6 +15,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 Log = Callable[[str], None]
 
+HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 HEADERS = (
     (
         b"content-security-policy",
@@ -49,10 +51,12 @@ class Guard:
         self.log = log
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        began, status = time.monotonic(), 0
+        if scope["type"] != "http":  # nothing else is served
+            return
+        began, status, is_read = time.monotonic(), 0, False
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -64,19 +68,23 @@ class Guard:
         try:
             headers = headers_of(scope)
             self.check(scope, headers)
-            await self.app(scope, await self.with_body(headers, receive), sending)
+            receive = await self.with_body(headers, receive)
+            is_read = True
+            await self.app(scope, receive, sending)
         except RequestError as error:
             if not status:
-                await refuse(sending, error)
+                await refuse(sending, error, closes=not is_read)
         except ConnectionError:  # the client has gone
             status = status or 499
         except Exception as error:
             self.log(f"internal error: {type(error).__name__}")
             if not status:
-                await refuse(sending, RequestError(500, "internal error; the server's log has its kind"))
+                await refuse(
+                    sending, RequestError(500, "internal error; the server's log has its kind"), closes=not is_read
+                )
         milliseconds = 1000 * (time.monotonic() - began)
         path = scope["path"] if scope["path"].isprintable() else "(unprintable)"
-        self.log(f"{scope['method']} {path[:80]} {status} {milliseconds:.0f} ms")
+        self.log(f"{scope['method'][:20]} {path[:80]} {status} {milliseconds:.0f} ms")
 
     def check(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> None:
         """Refuse requests for another server, or from a page of another one."""
@@ -101,6 +109,7 @@ class Guard:
         if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
             return receive
         parts: list[bytes] = []
+        size = 0
         try:
             async with asyncio.timeout(self.seconds):
                 while True:
@@ -108,7 +117,8 @@ class Guard:
                     if message["type"] == "http.disconnect":
                         raise ConnectionResetError
                     parts.append(message.get("body", b""))
-                    if sum(map(len, parts)) > self.most_bytes:
+                    size += len(parts[-1])
+                    if size > self.most_bytes:
                         raise RequestError(413, f"the body may have at most {self.most_bytes:,} bytes")
                     if not message.get("more_body", False):
                         break
@@ -134,21 +144,20 @@ def headers_of(scope: MutableMapping[str, Any]) -> dict[str, str]:
 
 
 def name_of(host: str) -> str:
-    """Return the name in a host header, without its port.
+    """Return the name in a host header, without its port; an empty text if the header is not one of a browser's.
 
-    >>> name_of("localhost:8000"), name_of("[::1]:8000"), name_of("127.0.0.1")
-    ('localhost', '::1', '127.0.0.1')
+    >>> name_of("localhost:8000"), name_of("[::1]:8000"), name_of("127.0.0.1"), name_of("localhost:1@evil.example")
+    ('localhost', '::1', '127.0.0.1', '')
     """
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
+    match = HOST.fullmatch(host.lower())
+    return "" if match is None else match["name"].strip("[]")
 
 
-async def refuse(send: Send, error: RequestError) -> None:
-    """Answer with an error as JSON."""
+async def refuse(send: Send, error: RequestError, *, closes: bool = False) -> None:
+    """Answer with an error as JSON; close the connection if the body of the request has not been read."""
     body = json.dumps({"error": error.message}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if error.status in (408, 413):  # what is left of the body is not read
+    if closes:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -3,8 +3,8 @@
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -42,22 +42,22 @@ class Job:
     Args:
         work: what to do.
         seconds: the longest that it may take once it has begun.
+        dropped: is called when nobody waits for the job any more.
     """
 
-    def __init__(self, work: Work, seconds: float):
+    def __init__(self, work: Work, seconds: float, dropped: "Callable[[Job], None]" = lambda _job: None):
         self.work = work
         self.seconds = seconds
+        self.dropped = dropped
         self.loop = asyncio.get_running_loop()
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.is_cancelled = threading.Event()
         self.began: float | None = None
-        self.future: Future[None] | None = None
 
     def cancel(self) -> None:
         """Stop at the next step, or never begin."""
         self.is_cancelled.set()
-        if self.future is not None:
-            self.future.cancel()
+        self.dropped(self)
 
     def check(self, _amount: float = 0.0) -> None:
         """Raise an error if the job is to stop."""
@@ -111,35 +111,61 @@ class Workshop:
         self.workers = workers
         self.waiting = waiting
         self.seconds = seconds
-        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="job")
-        self.jobs: set[Job] = set()
-        self.lock = threading.Lock()
+        self.jobs: set[Job] = set()  # that run or wait
+        self.queue: deque[Job] = deque()  # of those that wait
+        self.changed = threading.Condition()
+        self.is_closing = False
+        self.threads = [threading.Thread(target=self.work, name=f"job-{n}", daemon=True) for n in range(workers)]
+        for thread in self.threads:
+            thread.start()
 
     def submit(self, work: Work) -> Job:
         """Put work into the queue; raise a `BusyError` if there is no place left."""
-        job = Job(work, self.seconds)
-        with self.lock:
-            if len(self.jobs) >= self.workers + self.waiting:
+        job = Job(work, self.seconds, self.drop)
+        with self.changed:
+            if self.is_closing or len(self.jobs) >= self.workers + self.waiting:
                 raise BusyError
             self.jobs.add(job)
-        job.future = self.pool.submit(job.run)
-        job.future.add_done_callback(lambda _future: self.forget(job))
+            self.queue.append(job)
+            self.changed.notify()
         return job
 
-    def forget(self, job: Job) -> None:
-        with self.lock:
-            self.jobs.discard(job)
+    def drop(self, job: Job) -> None:
+        """Forget a job that has not begun, with all that it holds; one that runs stops at its next step."""
+        with self.changed:
+            if job in self.queue:
+                self.queue.remove(job)
+                self.jobs.discard(job)
+
+    def work(self) -> None:
+        """Do one job after another until the workshop closes; this is what each thread does."""
+        while True:
+            with self.changed:
+                while not self.queue and not self.is_closing:
+                    self.changed.wait()
+                if not self.queue:
+                    return
+                job = self.queue.popleft()
+            try:
+                job.run()
+            finally:
+                with self.changed:
+                    self.jobs.discard(job)
+                del job
 
     @property
     def num_jobs(self) -> int:
         """How many jobs run or wait."""
-        with self.lock:
+        with self.changed:
             return len(self.jobs)
 
     def close(self) -> None:
         """Stop all jobs at their next step."""
-        with self.lock:
+        with self.changed:
+            self.is_closing = True
             jobs = list(self.jobs)
+            self.changed.notify_all()
         for job in jobs:
             job.cancel()
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        for thread in self.threads:
+            thread.join()

@@ -121,6 +121,7 @@ function recall() {
   const panel = id && document.getElementById(id);
   if (!panel || panel.hidden || !query) { return; }
   const form = panel.querySelector("form");
+  if (!form) { return; }
   for (const [name, value] of new URLSearchParams(query)) {
     const field = form.elements.namedItem(name);
     if (field) {
