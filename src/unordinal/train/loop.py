@@ -334,15 +334,16 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
             if metrics is not None:
                 metrics.write(line)
             reporter.validated(line)
-        signal = group.largest(int(interrupts.received or 0))  # any process may have been told to stop
-        interrupts.received = Signals(signal) if signal else None
+        # Any process may have been told to stop. A signal that comes from now on counts in the next step: all must agree.
+        signal = group.largest(int(interrupts.received or 0))
+        interrupts.received = Signals(signal) if signal else interrupts.received
         due = at.step % loop.config.checkpoint_every == 0 or at.seconds - saved_at >= CHECKPOINT_SECONDS
-        if validates or due or interrupts.received:
+        if validates or due or signal:
             loop.save()
             saved_at = at.seconds
         if validates and at.best_step == at.step:
             publish(loop)
-        if interrupts.received:
+        if signal:
             return
 
 
