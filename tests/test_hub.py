@@ -127,7 +127,9 @@ def test_a_run_goes_to_the_hub_and_comes_back(hub: str, trained: Path, tmp_path:
     [
         ("hf:me/nothing", None, "there is no model hf:me/nothing"),
         ("hf:me/bare", None, "is no model of unordinal: expected config.json and model.safetensors"),
-        ("hf:me/fox2", "http://127.0.0.1:9", "cannot be fetched, and is not in the cache"),
+        pytest.param(
+            *("hf:me/fox2", "http://127.0.0.1:9", "cannot be fetched, and is not in the cache"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(

@@ -80,6 +80,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> None:
     data = load_data(DataConfig(f"cityscapes:{archive}", map_height=4, map_width=8, flips=True))
     assert data.spec.split_sizes == (2500, 475, 500)

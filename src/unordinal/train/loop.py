@@ -334,7 +334,7 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
             if metrics is not None:
                 metrics.write(line)
             reporter.validated(line)
-        # Any process may have been told to stop. A signal that comes from now on counts in the next step: all must agree.
+        # Any process may have been told to stop. A signal that comes from now on counts in the next step, for all.
         signal = group.largest(int(interrupts.received or 0))
         interrupts.received = Signals(signal) if signal else interrupts.received
         due = at.step % loop.config.checkpoint_every == 0 or at.seconds - saved_at >= CHECKPOINT_SECONDS
