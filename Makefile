@@ -43,8 +43,9 @@ soak: setup
 # Known holes in the packages that this one needs.
 audit: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[audit]'
-	$(BIN)/python -m pip_audit --skip-editable || \
-	  { echo "the audit found holes, or its database cannot be reached: see above"; exit 2; }
+	@$(BIN)/python -m pip freeze --exclude-editable | grep '==' | sed 's/+.*//' > .venv/frozen.txt
+	$(BIN)/python -m pip_audit --strict --no-deps --disable-pip -r .venv/frozen.txt || \
+	  { echo "the audit found holes, or the database of them cannot be reached: see above"; exit 2; }
 
 lint: setup
 	$(BIN)/ruff check .
