@@ -113,8 +113,9 @@ class Loop:
         self.ema = averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
-            self.best = copy.deepcopy(self.model)  # a sharded model cannot be copied later
-            for sharded in {id(m): m for m in (self.model, self.averaged, self.best)}.values():
+            if config.keep == "best" and not model.is_exact:  # who draws again to compare; a copy cannot be made later
+                self.best = copy.deepcopy(self.model)
+            for sharded in {id(m): m for m in (self.model, self.averaged, self.best) if m is not None}.values():
                 shard(sharded, device, group.size)
         if config.recompute:
             recompute_blocks(self.model)
