@@ -162,7 +162,7 @@ class Fault:
 FAULTS = [
     Fault("kill -9", kill_all),
     Fault("kill -9 of one process of two", kill_one, processes=2),
-    Fault("kill -9 of both processes of two", kill_all, processes=2),
+    Fault("kill -9 of torchrun", kill_all, processes=2),
     Fault("SIGTERM", terminate),
     Fault("SIGTERM of two processes", terminate, processes=2),
     Fault("SIGINT", interrupt),
