@@ -36,10 +36,10 @@ def main(cases: list[list[str]]) -> None:
         limit = held() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         allow_unpacking(None)
-        out, began = io.StringIO(), time.monotonic()
+        out, began = io.StringIO(), time.process_time()  # what others do at the same time does not count
         with contextlib.redirect_stderr(out), contextlib.redirect_stdout(io.StringIO()):
             code = run(words)
-        found = {"code": code, "said": out.getvalue(), "seconds": time.monotonic() - began}
+        found = {"code": code, "said": out.getvalue(), "seconds": time.process_time() - began}
         sys.stdout.write(json.dumps(found) + "\n")
 
 

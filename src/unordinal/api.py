@@ -237,6 +237,7 @@ def load(
     else:
         folder = RunFolder(pretrained_folder(path) if is_pretrained(path) else Path(path))
     config, spec = folder.read()
+    folder.check_weights()
     if model is None:
         model = build_for(config, spec, folder.weights)
     folder.load_weights(model)

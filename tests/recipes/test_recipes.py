@@ -246,8 +246,7 @@ def example_data(shape: str) -> Data:
     return data_from_array(rng.integers(0, 4, (200, 2, 4)).repeat(4, axis=1).repeat(4, axis=2))
 
 
-FAMILIES = [("multinomial", "sequences"), ("arm", "sequences"), ("argmax-ar", "sequences"), ("argmax-gumbel", "maps")]
-FAMILIES += [("discrete-flow", "sequences"), ("latent-af-af", "sequences"), ("vae", "maps")]
+FAMILIES = [("multinomial", "sequences"), ("arm", "sequences"), ("argmax-ar", "sequences"), ("vae", "maps")]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +283,8 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     for trained in (run.model, model):
         torch.manual_seed(1)  # bounds with the same draws
         scores.append(float(torch.stack([trained.bits_per_dim(x).detach() for _ in range(4)]).mean()))
-    assert scores[0] == pytest.approx(scores[1], rel=0.15 if model.abilities.times else 0.03)
+    # Of 2 bits before training. Other times make as much of a difference as that after 40 steps.
+    assert scores[0] == pytest.approx(scores[1], rel=0.03, abs=0.15 if model.abilities.times else 0.0)
 
 
 def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:

@@ -54,7 +54,7 @@ SHARDED = [f"{kind}+fsdp-{way}" for kind in ("arm", "absorbing") for way in ("sg
 @pytest.mark.parametrize(
     ("names", "size"),
     [
-        (["absorbing+fsdp-sgd", "arm+fsdp-adamw"], 2),
+        (["absorbing+fsdp-sgd"], 2),
         pytest.param([*SHARDED, "multinomial+fsdp-sgd", "uniform+fsdp-adam"], 4, marks=pytest.mark.slow),
     ],
     ids=["some", "every"],

@@ -143,7 +143,7 @@ def test_damaged_weights_are_written_anew(in_one_go: Path, book: Path, tmp_path:
             assert sorted(file.keys()) == sorted(expected)
 
 
-@pytest.mark.parametrize("limit", [60_000, 10_000])
+@pytest.mark.parametrize("limit", [60_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_full_disk_while_checkpointing_keeps_the_earlier_one(limit: int, book: Path, tmp_path: Path, cli: Cli) -> None:
     """A limit on the size of files stands in for the full disk: the same error from the same call.
 

@@ -72,6 +72,7 @@ def pair_that_differs(seed: int, x: Tensor) -> tuple[Diffusion, Diffusion]:
     return worse, plain
 
 
+@pytest.mark.slow
 def test_of_two_weights_that_differ_by_two_hundredths_the_better_is_taken() -> None:
     """Ten examples, as 200 maps have for validation: in at least nine of ten seeds, whichever comes first."""
     right = 0

@@ -141,7 +141,7 @@ def requests(draw: st.DrawFn, spec: dict[str, Any]) -> tuple[str, dict[str, Any]
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("num", [200, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num", [100, pytest.param(3000, marks=pytest.mark.slow)])
 def test_requests_from_the_openapi_file(small_server: Any, num: int) -> None:
     spec = small_server.api("openapi.json").json
     statuses: dict[int, int] = {}

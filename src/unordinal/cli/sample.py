@@ -99,7 +99,7 @@ def main(argv: list[str]) -> int:
     run = load(args.run, device=chosen_device(args.machine))
     shape = shape_of(args, run.spec)
     settings = settings_of(args, run)
-    if args.out is not None and not args.out.suffix:
+    if args.out is not None and is_folder(args.out):
         return write_folder(args, args.out, run, {**settings, "event_shape": shape})
     tests = maps_to_show(args, run)
     drawn = draw(
@@ -152,6 +152,11 @@ def write_folder(args: SampleArgs, folder: Path, run: "Run", settings: dict[str,
     return 0
 
 
+def is_folder(path: Path) -> bool:
+    """Whether samples are to be written to a folder: its name has no ending, and it is no file, pipe or device."""
+    return not path.suffix and (path.is_dir() or not path.exists())
+
+
 def warned(text: str) -> None:
     say(f"Warning: {text}.")
 
@@ -174,11 +179,11 @@ def check_arguments(args: SampleArgs) -> None:
             raise ValueError(f"{name} must be at least 1, got {value}")
     if args.batch_size < 1:
         raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
-    if args.out is not None and not args.out.suffix and (args.chain or args.grid or args.reconstruct or args.json):
+    if args.out is not None and is_folder(args.out) and (args.chain or args.grid or args.reconstruct or args.json):
         raise ValueError(
             f"--out {args.out} is a folder of samples, without pictures or JSON; give it an ending for a file"
         )
-    if args.out is not None and args.out.suffix:
+    if args.out is not None and not is_folder(args.out):
         check_output(args.out)
     check_samples_file(args.out)
     check_output(args.chain)

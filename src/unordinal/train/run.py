@@ -132,6 +132,19 @@ class RunFolder:
         with replacing(other.weights) as file:
             file.write(self.weights.read_bytes())
 
+    def check_weights(self) -> None:
+        """Raise a ValueError if the published weights, where there are any, are not a whole file of tensors."""
+        if not self.weights.exists():
+            return
+        check_header(self.weights)
+        try:
+            with safetensors.safe_open(self.weights, "pt"):
+                pass
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ValueError(
+                f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it anew"
+            ) from error
+
     def read_weights(self) -> dict[str, Tensor]:
         """The published weights by name."""
         if not self.weights.exists():
