@@ -33,7 +33,10 @@ def exact_bits() -> float:
         return float(-analytic_elbo(tiny_model()).mean() / (math.log(2) * L))
 
 
-@pytest.mark.parametrize(("times", "repeats"), [("all", 1), ("all", 3), ("stratified", 1), ("stratified", 3)])
+@pytest.mark.parametrize(
+    ("times", "repeats"),
+    [("all", 1), pytest.param("all", 3, marks=pytest.mark.slow), ("stratified", 1), ("stratified", 3)],
+)
 def test_scores_are_unbiased_and_their_error_honest(times: str, repeats: int) -> None:
     split, model = events(20), tiny_model()
     scores = [score_split(model, split, times=times, repeats=repeats, seed=seed) for seed in range(60)]  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """Jobs: a queue with an end, and work that stops when nobody waits."""
 
 import asyncio
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -92,7 +91,8 @@ def test_events_come_in_order_and_closing_stops_everything() -> None:
         began = time.monotonic()
         shop.close()
         assert time.monotonic() - began < 1
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("job") and thread.is_alive()]
+        assert shop.threads
+        assert not any(thread.is_alive() for thread in shop.threads)
 
     in_loop(check)
 

@@ -115,9 +115,7 @@ class Workshop:
         self.queue: deque[Job] = deque()  # of those that wait
         self.changed = threading.Condition()
         self.is_closing = False
-        self.threads = [threading.Thread(target=self.work, name=f"job-{n}", daemon=True) for n in range(workers)]
-        for thread in self.threads:
-            thread.start()
+        self.threads: list[threading.Thread] = []  # started when there is work for them
 
     def submit(self, work: Work) -> Job:
         """Put work into the queue; raise a `BusyError` if there is no place left."""
@@ -127,6 +125,9 @@ class Workshop:
                 raise BusyError
             self.jobs.add(job)
             self.queue.append(job)
+            if len(self.threads) < self.workers:
+                self.threads.append(threading.Thread(target=self.work, name=f"job-{len(self.threads)}", daemon=True))
+                self.threads[-1].start()
             self.changed.notify()
         return job
 
