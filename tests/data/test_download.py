@@ -82,3 +82,14 @@ def test_a_wrong_download_is_refused(archive: Path, tmp_path: Path) -> None:
     with served(archive.parent) as url, pytest.raises(ValueError, match="could not download"):
         fetch(f"{url}/text8.zip", "c" * 64, tmp_path / "got.zip", silent)
     assert not (tmp_path / "got.zip").exists()
+
+
+def test_a_file_that_is_too_large_is_given_up(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
+    monkeypatch.setattr(download, "LARGEST_DOWNLOAD", archive.stat().st_size - 1)
+    with served(archive.parent) as url, pytest.raises(ValueError, match="could not download"):
+        fetch(f"{url}/text8.zip", sha256, tmp_path / "kept" / "text8.zip", silent)
+    assert not list((tmp_path / "kept").iterdir())
+    monkeypatch.undo()
+    with served(archive.parent) as url:
+        fetch(f"{url}/text8.zip", sha256, tmp_path / "kept" / "text8.zip", silent)

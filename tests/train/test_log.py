@@ -34,3 +34,9 @@ def test_losses_that_are_no_numbers_do_not_spoil_the_picture(tmp_path: Path) -> 
         plot_loss(shown, tmp_path / "plots" / f"{name}.png")
         with Image.open(tmp_path / "plots" / f"{name}.png") as picture:
             assert picture.format == "PNG"
+
+
+def test_lines_that_are_none_of_ours_are_left_out(tmp_path: Path) -> None:
+    text = '{"step": 1}\n[1]\n{"loss": 2}\n' + "[" * 500 + "]" * 500 + '\n{"step": 2}\n{"st'
+    (tmp_path / "metrics.jsonl").write_text(text)
+    assert read_lines(tmp_path / "metrics.jsonl") == [{"step": 1}, {"step": 2}]

@@ -22,7 +22,7 @@ from unordinal.progress import Progress
 
 SPLITS = ("train", "val", "test")
 BLOCK_BYTES = 1 << 22
-UNREADABLE = (
+UNREADABLE = (  # whatever a damaged archive or header lets zipfile and NumPy raise
     *(ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(NotImplementedError, RuntimeError, MemoryError, SyntaxError, OverflowError, TypeError, LookupError, TokenError),
 )
@@ -83,17 +83,18 @@ def opened(path: Path) -> Any:
     for member in loaded.zip.infolist():
         with loaded.zip.open(member) as file:
             if member.filename.endswith(".npy"):
-                check_header(file, member.file_size)
+                shape, dtype = header_of(file)
+                if math.prod(shape) * dtype.itemsize > member.file_size:
+                    raise ValueError(f"{path} [{member.filename}] is too small for the shape {shape} that it states")
     return loaded
 
 
-def check_header(file: IO[bytes], size: int) -> None:
-    """Raise a ValueError if the header of an array states more numbers than its file has room for."""
+def header_of(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the type that the header of an .npy file states."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
-    if math.prod(shape) * dtype.itemsize > size:
-        raise ValueError(f"its header states the shape {shape}, for which it is too small")
+    return shape, dtype
 
 
 def array_axes(path: Path) -> int:
@@ -101,7 +102,7 @@ def array_axes(path: Path) -> int:
     try:
         loaded = opened(path.expanduser())
         return loaded.ndim if isinstance(loaded, np.ndarray) else axes_in(loaded)
-    except (*UNREADABLE, IndexError):
+    except UNREADABLE:
         return 0
 
 
@@ -109,9 +110,7 @@ def axes_in(loaded: Any) -> int:
     """Return the number of axes of the first array of an opened .npz file, from its header."""
     name = next((name for name in loaded.zip.namelist() if name.endswith(".npy")), "")
     with loaded.zip.open(name) as file:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return len(read(file)[0])
+        return len(header_of(file)[0])
 
 
 def load_arrays(

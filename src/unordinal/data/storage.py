@@ -59,6 +59,12 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def checksum_of(path: Path) -> str:
+    """Return the sha256 of a file in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def is_whole(path: Path, notes: Path, dtype: type[np.unsignedinteger]) -> bool:
     """Return whether a prepared file exists and has the size that its notes state."""
     try:

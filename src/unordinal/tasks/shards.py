@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.data.spec import DataSpec
-from unordinal.data.storage import replacing
+from unordinal.data.spec import DataSpec, smallest_type
+from unordinal.data.storage import checksum_of, replacing
 from unordinal.data.unpacking import read_json
 from unordinal.model import CategoricalModel
 from unordinal.progress import Progress, silent
@@ -133,10 +133,8 @@ def write_shard(folder: Path, index: int, x: np.ndarray, spec: DataSpec) -> None
     if spec.vocabulary is not None:
         with replacing(path.with_suffix(".jsonl")) as file:
             file.write("".join(json.dumps(spec.show(torch.from_numpy(row))) + "\n" for row in x).encode())
-    largest = max(spec.num_classes, int(x.max()))
-    kind = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
     with replacing(path) as file:
-        np.save(file, x.astype(kind))
+        np.save(file, x.astype(smallest_type(spec.num_classes + 1)))  # a code that means no class is one beyond them
 
 
 def prepare(folder: Path, plan: Plan, warn: Callable[[str], None]) -> None:
@@ -188,14 +186,9 @@ def damaged_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
     for entry in manifest["files"]:
         texts = Path(entry["file"]).with_suffix(".jsonl").name
         for name, expected in ((entry["file"], entry["sha256"]), (texts, entry.get("text_sha256"))):
-            if expected is not None and (folder / name).is_file() and checksum(folder / name) != expected:
+            if expected is not None and (folder / name).is_file() and checksum_of(folder / name) != expected:
                 found.append(name)
     return found
-
-
-def checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_manifest(folder: Path, plan: Plan, spec: DataSpec) -> None:
@@ -203,8 +196,8 @@ def write_manifest(folder: Path, plan: Plan, spec: DataSpec) -> None:
     files = []
     for index in range(plan.num_files):
         path = folder / file_name(index)
-        entry = {"index": index, "file": path.name, "num": plan.num_in(index), "sha256": checksum(path)}
-        texts = {"text_sha256": checksum(path.with_suffix(".jsonl"))} if spec.vocabulary is not None else {}
+        entry = {"index": index, "file": path.name, "num": plan.num_in(index), "sha256": checksum_of(path)}
+        texts = {"text_sha256": checksum_of(path.with_suffix(".jsonl"))} if spec.vocabulary is not None else {}
         files.append({**entry, **texts})
     with replacing(folder / MANIFEST) as file:
         file.write(described(plan, files))

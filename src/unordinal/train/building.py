@@ -1,6 +1,5 @@
 """Build the model that a run's configuration describes, and no larger one than its weights are for."""
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,7 @@ def build_for(config: RunConfig, spec: DataSpec, weights: Path) -> CategoricalMo
     try:
         with limited(SLACK * weights.stat().st_size):
             return config.model.build(spec)
-    except (RuntimeError, MemoryError, ArithmeticError, AssertionError, struct.error, TypeError, LookupError) as error:
+    except (RuntimeError, MemoryError, ArithmeticError, AssertionError, TypeError, LookupError) as error:
         raise ValueError(f"the model that config.json describes cannot be built: {error}") from error
 
 

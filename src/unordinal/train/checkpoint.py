@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unordinal.data.storage import sync_folder
+from unordinal.data.storage import checksum_of, sync_folder
 from unordinal.data.unpacking import read_json
 
 STATE, NOTES = "state.pt", "notes.json"
@@ -77,11 +77,6 @@ def model_identity(state: Mapping[str, Tensor]) -> str:
     """Return a short text that two models share if their weights have the same names, shapes and types."""
     described = [(name, list(value.shape), str(value.dtype)) for name, value in sorted(state.items())]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
-
-
-def checksum_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """Several processes that train one model together, started by `torchrun -m unordinal train ...`.
 
-Every process holds the whole model and does its share of the parts into which a batch is cut. Once a step the gradients
+Every process does its share of the parts into which a batch is cut, with the whole model or, where its weights are
+sharded (sharding.py), with those that it gathers from the others. Once a step the gradients
 and the losses of all parts are summed over the processes, so that all of them take the same step. Validations and
 scores are shared out likewise. The first process alone writes and talks.
 """
@@ -166,8 +167,7 @@ def current_group() -> Group:
 
 def own_gpu(count: int) -> int:
     """Return which of the GPUs that this process sees is its own."""
-    rank = int(os.environ.get("LOCAL_RANK", "0"))
-    return rank if rank < count else rank % count  # some launchers let each process see only its own
+    return int(os.environ.get("LOCAL_RANK", "0")) % count  # some launchers let each process see only its own
 
 
 @contextmanager

@@ -58,15 +58,17 @@ class MetricsFile:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a metrics file; a last line that a crash cut short is left out."""
+    """The whole lines of a metrics file; what is none, as a last line that a crash cut short, is left out."""
     if not path.exists():
         return []
     lines = []
-    for text in path.read_text().splitlines():
+    for text in path.read_text(errors="replace").splitlines():
         try:
-            lines.append(parse_json(text))
-        except json.JSONDecodeError:
+            line = parse_json(text)
+        except ValueError:
             continue
+        if isinstance(line, dict) and isinstance(line.get("step"), int):
+            lines.append(line)
     return lines
 
 

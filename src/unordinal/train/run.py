@@ -152,17 +152,11 @@ class RunFolder:
                 f"{self.path} has no model.safetensors: training stopped before its first validation; "
                 "train it with the same settings and `resume`"
             )
-        check_header(self.weights)
-        try:
-            return safetensors.torch.load_file(self.weights)
-        except (safetensors.SafetensorError, OSError) as error:
-            raise ValueError(
-                f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it anew"
-            ) from error
+        self.check_weights()
+        return safetensors.torch.load_file(self.weights)
 
     def load_weights(self, model: CategoricalModel) -> None:
         """Give a model the published weights."""
-        check_header(self.weights)
         tensors = self.read_weights()
         try:
             model.load_state_dict(tensors)
@@ -172,8 +166,6 @@ class RunFolder:
 
 def check_header(path: Path) -> None:
     """Raise a ValueError if the header of a .safetensors file is of absurd size."""
-    if not path.is_file():
-        return
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
     if size > min(LARGEST_HEADER, path.stat().st_size):

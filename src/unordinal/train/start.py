@@ -48,8 +48,10 @@ def train_run(
     group = current_group()
     with locked(folder.path) if group.is_first else nullcontext(lambda: None) as claim:
         with group.one_first():  # the others need no folder
-            begin = start_run if group.is_first else build_model
-            made = begin(config, data.spec, folder, resume=resume, model=model)
+            if group.is_first:
+                made = start_run(config, data.spec, folder, resume=resume, model=model)
+            else:
+                made = build_model(config, data.spec, model)
         claim()
         if group.is_first:
             reporter.built(made)
@@ -67,7 +69,7 @@ def start_run(
         check_same_run(old_config, config, folder)
         if old_spec.fingerprint != spec.fingerprint or old_spec.split_sizes != spec.split_sizes:
             raise ValueError(f"cannot resume {folder.path}: the data {spec.name} are not those it was trained on")
-    made = build_model(config, spec, folder, resume=resume, model=model)
+    made = build_model(config, spec, model)
     if not (resume and folder.is_run):
         folder.create(config, spec)
     elif old_config != config:
@@ -75,15 +77,8 @@ def start_run(
     return made
 
 
-def build_model(
-    config: RunConfig,
-    spec: DataSpec,
-    folder: RunFolder,  # noqa: ARG001
-    *,
-    resume: bool,  # noqa: ARG001
-    model: CategoricalModel | None = None,
-) -> CategoricalModel:
-    """Return a freshly seeded model, as `start_run` does, and leave the folder alone."""
+def build_model(config: RunConfig, spec: DataSpec, model: CategoricalModel | None) -> CategoricalModel:
+    """Return the configured model, freshly seeded, or one's own."""
     torch.manual_seed(config.train.seed)
     made = config.model.build(spec) if model is None else model
     check_strategy(config.train, config.optim, made.hooks)
