@@ -1,7 +1,5 @@
 """`unordinal sample RUN`."""
 
-import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +9,7 @@ import tyro
 from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
 from unordinal.cli.flags import Command, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
-from unordinal.cli.writing import check_samples_file, write_chain, write_samples
+from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_samples
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 
@@ -100,7 +98,9 @@ def main(argv: list[str]) -> int:
     shape = shape_of(args, run.spec)
     settings = settings_of(args, run)
     if args.out is not None and is_folder(args.out):
-        return write_folder(args, args.out, run, {**settings, "event_shape": shape})
+        return write_folder(
+            args.out, run, args.num, args.batch_size, args.seed, settings={**settings, "event_shape": shape}
+        )
     tests = maps_to_show(args, run)
     drawn = draw(
         run.model,
@@ -134,31 +134,6 @@ def main(argv: list[str]) -> int:
             values |= {"temperature": args.temperature, "prompt": args.prompt}
         print_json({**values, "seed": args.seed, "run": str(args.run)})
     return 0
-
-
-def write_folder(args: SampleArgs, folder: Path, run: "Run", settings: dict[str, Any]) -> int:
-    """Write many samples to a folder, file by file."""
-    from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
-    from unordinal.train.distributed import current_group
-    from unordinal.train.lock import locked
-
-    group, began = current_group(), time.monotonic()
-    plan = Plan(weights_identity(run.model.state_dict()), args.num, args.batch_size, args.seed, settings)
-    with locked(folder) if group.is_first else nullcontext():
-        drawn = draw_shards(run.model, run.spec, folder, plan, group=group, progress=progress, warn=warned)
-    files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
-    say(f"{counted(args.num, 'sample')} in {files} at {folder}, {drawn} of them drawn now in {seconds:.0f} s.")
-    say(f"{folder / MANIFEST} lists them.")
-    return 0
-
-
-def is_folder(path: Path) -> bool:
-    """Whether samples are to be written to a folder: its name has no ending, and it is no file, pipe or device."""
-    return not path.suffix and (path.is_dir() or not path.exists())
-
-
-def warned(text: str) -> None:
-    say(f"Warning: {text}.")
 
 
 def print_samples(shown: list[str]) -> None:

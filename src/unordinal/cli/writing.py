@@ -1,15 +1,19 @@
 """Samples and chains as files, by the endings of their names."""
 
 import json
+import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from unordinal.console import progress
+from unordinal.console import progress, say
+from unordinal.names import counted
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+    from unordinal.api import Run
     from unordinal.data.spec import DataSpec
 
 STAGES = 6  # of maps on their way out of the noise
@@ -37,6 +41,31 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
         else:
             between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
             file.write((between.join(shown) + "\n").encode())
+
+
+def is_folder(path: Path) -> bool:
+    """Whether samples are to be written to a folder: its name has no ending, and it is no file, pipe or device."""
+    return not path.suffix and (path.is_dir() or not path.exists())
+
+
+def write_folder(folder: Path, run: "Run", num: int, batch_size: int, seed: int, *, settings: dict[str, Any]) -> int:
+    """Draw many samples into a folder, file by file, and say where they are; the exit code."""
+    from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
+    from unordinal.train.distributed import current_group
+    from unordinal.train.lock import locked
+
+    group, began = current_group(), time.monotonic()
+    plan = Plan(weights_identity(run.model.state_dict()), num, batch_size, seed, settings)
+    with locked(folder) if group.is_first else nullcontext():
+        drawn = draw_shards(run.model, run.spec, folder, plan, group=group, progress=progress, warn=warned)
+    files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
+    say(f"{counted(num, 'sample')} in {files} at {folder}, {drawn} of them drawn now in {seconds:.0f} s.")
+    say(f"{folder / MANIFEST} lists them.")
+    return 0
+
+
+def warned(text: str) -> None:
+    say(f"Warning: {text}.")
 
 
 def smallest_type_of(largest: int) -> "type[np.unsignedinteger]":
