@@ -21,8 +21,8 @@ from timing import interleaved, verdict
 
 from unordinal.data import data_from_array
 from unordinal.recipes import configured
+from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
 
 BATCH, ROUNDS = 16, 5
 LIMITS = {"text8/argmax-ar": (1.5, 2.5), "text8/argmax-coupling": (1.0, 4.4)}  # times the two-part speed; GB

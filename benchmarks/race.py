@@ -26,8 +26,8 @@ from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.names import check_known
 from unordinal.recipes import configured
 from unordinal.recipes.settings import DiffusionTransformer
+from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
 from unordinal.train.start import start_run
 from unordinal.train.validation import Validation
 

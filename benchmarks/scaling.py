@@ -39,8 +39,8 @@ def measured_here(model: str, length: int, classes: int, batch: int) -> dict[str
     from unordinal.config import DataConfig
     from unordinal.data import data_from_array
     from unordinal.recipes import configured
+    from unordinal.runs.folder import RunFolder
     from unordinal.train.loop import Loop
-    from unordinal.train.run import RunFolder
 
     config = configured(model, "tiny", "sequences")
     symbols = np.random.default_rng(0).integers(0, classes, SYMBOLS)
@@ -133,7 +133,7 @@ def speed(processes: int, threads: int, accumulate: int, folder: Path) -> float:
     assert done.returncode == 0
     times = [line["seconds"] for line in lines if "loss" in line]
     steps = [line["step"] for line in lines if "loss" in line]
-    from unordinal.train.run import RunFolder
+    from unordinal.runs.folder import RunFolder
 
     config, spec = RunFolder(out).read()
     symbols = config.train.batch_size * spec.event_shape[0]

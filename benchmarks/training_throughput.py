@@ -17,8 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 from unordinal.data import data_from_array
 from unordinal.recipes import configured
+from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
 
 ROUNDS = 7
 

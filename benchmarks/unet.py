@@ -17,8 +17,8 @@ from training_throughput import KERNELS
 from unordinal.data import data_from_array
 from unordinal.models.diffusion import Diffusion
 from unordinal.recipes import configured
+from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
 
 ROUNDS, STEPS, REFERENCE_PEAK = 5, 100, 275e9
 

@@ -105,8 +105,8 @@ def readers(folder: Path) -> dict[str, Callable[[str, bytes], Any]]:
     from unordinal.config import DataConfig
     from unordinal.data import load_data
     from unordinal.data.guess import guess_format
+    from unordinal.runs.checkpoint import read_notes
     from unordinal.tasks.shards import read_manifest
-    from unordinal.train.checkpoint import read_notes
 
     place = folder / "mutated"
     place.mkdir(exist_ok=True)

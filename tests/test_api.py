@@ -20,7 +20,7 @@ from unordinal.model import ExactModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
-from unordinal.train.checkpoint import latest_checkpoint
+from unordinal.runs.checkpoint import latest_checkpoint
 from unordinal.train.log import SilentReporter
 
 

@@ -18,11 +18,11 @@ from conftest import small_flags
 
 from unordinal.cli.train import parsed
 from unordinal.data import load_data
+from unordinal.parallel.group import joined
+from unordinal.parallel.sharding import is_sharded
 from unordinal.recipes import RECIPES
-from unordinal.train.distributed import joined
+from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
-from unordinal.train.sharding import is_sharded
 
 IMPORTANCE = ["--model.num-steps", "10", "--model.times", "stratified-importance"]
 MORE = {

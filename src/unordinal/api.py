@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from unordinal.card import card_of
 from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
 from unordinal.data import check_shape, data_from_array
@@ -19,20 +18,21 @@ from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.compare import Comparison, compare_models
 from unordinal.evaluate.likelihood import Score, score_split
-from unordinal.hub import fetched, is_hub, push
 from unordinal.model import CategoricalModel, check_classes
 from unordinal.pretrained import is_pretrained, pretrained_folder
+from unordinal.pretrained.card import card_of
+from unordinal.pretrained.hub import fetched, is_hub, push
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, shape_wanted
 from unordinal.rundata import WHOLE, check_alike, data_of, given_shape, loaded_data
+from unordinal.runs.building import build_for
+from unordinal.runs.folder import RunFolder
 from unordinal.tasks.correcting import Corrected, correct_text
 from unordinal.tasks.drawing import draw
 from unordinal.tasks.filling import Filled, fill_text
 from unordinal.tasks.reading import read
 from unordinal.tasks.surprise import Bits, bits_of
-from unordinal.train.building import build_for
 from unordinal.train.log import Reporter
-from unordinal.train.run import RunFolder
 from unordinal.train.start import best_device, train_run
 
 MOST_STEPS = 256  # of a diffusion, unless told: thousands keep a laptop busy for minutes

@@ -20,9 +20,9 @@ from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel, ExactModel, sample_shape
 from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, generator_of, seed_step
 from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, shape_wanted
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
-from unordinal.train.randomness import EXAMPLES, FIRST_PART, INITIALISE, generator_of, seed_step
 
 SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
 EVERY = [(name, shape) for name, recipe in RECIPES.items() for shape in recipe.takes]
@@ -217,7 +217,7 @@ import numpy as np, torch
 from unordinal.data import data_from_array
 from unordinal.recipes import configured
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
+from unordinal.runs.folder import RunFolder
 
 config = configured(sys.argv[1])
 x = np.random.default_rng(0).integers(0, 50_257, (32, 256))

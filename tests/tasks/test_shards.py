@@ -10,8 +10,8 @@ import torch
 from conftest import Cli, refused
 
 from unordinal.api import Run, load
+from unordinal.parallel.group import Group
 from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, file_name, weights_identity
-from unordinal.train.distributed import Group
 
 
 @pytest.fixture(scope="module")

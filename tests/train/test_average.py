@@ -15,9 +15,9 @@ from unordinal.nets.classes import ClassTransformer
 from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.recipes.settings import DiffusionTransformer
+from unordinal.runs.folder import RunFolder
 from unordinal.train.average import averaged
 from unordinal.train.loop import Loop
-from unordinal.train.run import RunFolder
 
 
 def loop_of(tmp_path: Path, optim: OptimConfig) -> Loop:

@@ -13,11 +13,11 @@ from unordinal.cli.train import parsed
 from unordinal.config import RunConfig
 from unordinal.data import Data, load_data
 from unordinal.recipes import RECIPES
+from unordinal.runs.folder import RunFolder
 from unordinal.train.average import averaged
 from unordinal.train.batches import Feeder
 from unordinal.train.loop import Loop
 from unordinal.train.optim import build_optimizer
-from unordinal.train.run import RunFolder
 
 # A flow that is inverted by iteration looks whether it has converged.
 LOOKS_AT_VALUES = {"latent-iaf-scf"}

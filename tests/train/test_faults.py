@@ -18,7 +18,7 @@ from conftest import Cli, refused
 from safetensors import safe_open
 from together import Process, kill_one_of, launched
 
-from unordinal.train.checkpoint import latest_checkpoint, step_of
+from unordinal.runs.checkpoint import latest_checkpoint, step_of
 
 STEPS = 60
 ARM = ["train", "arm", "--length", "16", "--batch-size", "4", "--accumulate", "2", "--model.net.width", "16"]

@@ -29,10 +29,10 @@ from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
 from unordinal.recipes.latent_flow import LatentFlowSettings
 from unordinal.recipes.settings import LSTM, DiffusionTransformer, Mixture, SequenceInverse, Transformer
+from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint
+from unordinal.runs.folder import RunFolder
 from unordinal.surjections.argmax import GumbelArgmax
-from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint
 from unordinal.train.loop import Loop, TrainingDivergedError, train
-from unordinal.train.run import RunFolder
 
 
 def pairs(num: int = 400) -> np.ndarray:

@@ -18,7 +18,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from unordinal.diffusion.times import SMALLEST_COUNT
-from unordinal.train.checkpoint import latest_checkpoint, load_checkpoint, step_of
+from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint, step_of
 
 STEPS = 250  # dozens of checkpoints, five validations, and times by importance from about the hundredth on
 

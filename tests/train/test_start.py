@@ -12,8 +12,8 @@ from unordinal.config import DataConfig, with_settings
 from unordinal.data import Data, data_from_array
 from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
+from unordinal.runs.folder import RunFolder
 from unordinal.train.log import SilentReporter
-from unordinal.train.run import RunFolder
 from unordinal.train.start import start_run, train_run
 
 CONFIG = replace(

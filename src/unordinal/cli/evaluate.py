@@ -77,8 +77,8 @@ def main(argv: list[str]) -> int:
     from unordinal.api import load
     from unordinal.evaluate.exact import EXACT, entropy
     from unordinal.evaluate.invalid import invalid_mass
+    from unordinal.parallel.group import current_group
     from unordinal.rundata import data_of
-    from unordinal.train.distributed import current_group
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))

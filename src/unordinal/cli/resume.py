@@ -42,9 +42,9 @@ def main(argv: list[str]) -> int:
     from unordinal.config import OWN, RunConfig
     from unordinal.data import load_data
     from unordinal.data.spec import DataSpec
+    from unordinal.parallel.group import current_group
+    from unordinal.runs.folder import RunFolder
     from unordinal.train.checks import check_settings
-    from unordinal.train.distributed import current_group
-    from unordinal.train.run import RunFolder
 
     group = current_group()
     read = [part.to_dict() for part in RunFolder(args.out).read()] if group.is_first else None

@@ -25,7 +25,7 @@ class RunsArgs:
 
 def main(argv: list[str]) -> int:
     args = parse(RunsArgs, argv, COMMAND)
-    from unordinal.train.run import list_runs
+    from unordinal.runs.folder import list_runs
 
     if not args.folder.is_dir():
         raise ValueError(f"no folder {args.folder}; expected one that holds runs of `unordinal train`")

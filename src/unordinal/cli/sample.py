@@ -90,8 +90,8 @@ class SampleArgs:
 def main(argv: list[str]) -> int:
     args = parse(SampleArgs, argv, COMMAND)
     from unordinal.api import load
+    from unordinal.parallel.group import current_group
     from unordinal.tasks.drawing import draw
-    from unordinal.train.distributed import current_group
 
     check_arguments(args)
     run = load(args.run, device=chosen_device(args.machine))

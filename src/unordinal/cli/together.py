@@ -14,7 +14,7 @@ TOGETHER = ("train", "evaluate", "sample")
 
 def run_together(main: Callable[[list[str]], int], argv: list[str]) -> int:
     """Join the other processes and run a command; only the first of them talks."""
-    from unordinal.train.distributed import joined
+    from unordinal.parallel.group import joined
 
     end_with_torchrun()
     with joined() as group:

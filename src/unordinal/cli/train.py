@@ -164,11 +164,11 @@ def main(argv: list[str]) -> int:
         return resume.main(argv)
     config, args = parsed(argv)
     from unordinal.data import check_shape, load_data, resolve_name
+    from unordinal.parallel.group import current_group
     from unordinal.recipes import shape_wanted
+    from unordinal.runs.folder import RunFolder
+    from unordinal.runs.lock import was_this_job
     from unordinal.train.checks import check_settings
-    from unordinal.train.distributed import current_group
-    from unordinal.train.lock import was_this_job
-    from unordinal.train.run import RunFolder
     from unordinal.train.start import check_same_run
 
     check_settings(config.train, config.optim)  # complain before any work
@@ -202,7 +202,7 @@ def train_and_tell(
     advice: str = ADVICE,
 ) -> int:
     """Train and tell how it ended; the exit code."""
-    from unordinal.train.run import RunFolder
+    from unordinal.runs.folder import RunFolder
     from unordinal.train.start import train_run
 
     folder, device, unit = RunFolder(path), chosen_device(machine), data.spec.unit
@@ -259,7 +259,7 @@ def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
     """--out; else the newest run of these settings when resuming; else the first free name under runs/."""
     if out is not None:
         return out
-    from unordinal.train.run import RunFolder
+    from unordinal.runs.folder import RunFolder
     from unordinal.train.start import CHANGEABLE
 
     base = Path("runs") / f"{config.preset.replace('/', '-')}-{config.size}"

@@ -50,9 +50,9 @@ def is_folder(path: Path) -> bool:
 
 def write_folder(folder: Path, run: "Run", num: int, batch_size: int, seed: int, *, settings: dict[str, Any]) -> int:
     """Draw many samples into a folder, file by file, and say where they are; the exit code."""
+    from unordinal.parallel.group import current_group
+    from unordinal.runs.lock import locked
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
-    from unordinal.train.distributed import current_group
-    from unordinal.train.lock import locked
 
     group, began = current_group(), time.monotonic()
     plan = Plan(weights_identity(run.model.state_dict()), num, batch_size, seed, settings)

@@ -13,8 +13,8 @@ from unordinal.evaluate.scorer import Scorer, order_of
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.names import counted
 from unordinal.numerics import standard_error
+from unordinal.parallel.group import current_group
 from unordinal.progress import Progress, silent
-from unordinal.train.distributed import current_group
 
 Times = Literal["stratified", "all"]
 Bound = Literal["elbo", "iwbo"]

@@ -12,9 +12,9 @@ from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel
 from unordinal.names import check_known
+from unordinal.parallel.group import ALONE, Group
+from unordinal.parallel.randomness import seed_step
 from unordinal.progress import Advance, Progress
-from unordinal.train.distributed import ALONE, Group
-from unordinal.train.randomness import seed_step
 
 ROUND, LEAST_ROUNDS, MOST_DRAWS = 8, 4, 256  # draws of an example per round; fewest rounds; most draws in all
 # Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.

@@ -9,7 +9,7 @@ import safetensors.torch
 
 from unordinal.data.storage import replacing
 from unordinal.pretrained import HERE
-from unordinal.train.run import RunFolder
+from unordinal.runs.folder import RunFolder
 
 
 def export(run: Path, name: str, into: Path = HERE) -> str:

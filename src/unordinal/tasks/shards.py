@@ -21,10 +21,10 @@ from unordinal.data.spec import DataSpec, smallest_type
 from unordinal.data.storage import checksum_of, replacing
 from unordinal.data.unpacking import read_json
 from unordinal.model import CategoricalModel
+from unordinal.parallel.group import ALONE, Group
+from unordinal.parallel.randomness import mixed_seed
 from unordinal.progress import Progress, silent
 from unordinal.tasks.drawing import BATCH, draw
-from unordinal.train.distributed import ALONE, Group
-from unordinal.train.randomness import mixed_seed
 
 FORMAT = 1  # of the manifest
 BATCHES = 32  # in a file

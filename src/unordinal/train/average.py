@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unordinal.model import CategoricalModel
 from unordinal.nets.ngrams import NgramEmbedding
-from unordinal.train.sharding import local, restored, whole
+from unordinal.parallel.sharding import local, restored, whole
 
 
 class Unaveraged:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from unordinal.config import TrainConfig
 from unordinal.data.splits import Split
-from unordinal.train.randomness import EXAMPLES, generator_of
+from unordinal.parallel.randomness import EXAMPLES, generator_of
 
 
 class Feeder:

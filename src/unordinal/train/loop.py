@@ -13,25 +13,9 @@ from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel
-from unordinal.train.average import averaged
-from unordinal.train.batches import Feeder, check_lengths
-from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
-from unordinal.train.checkpoint import (
-    drop_checkpoint,
-    load_newest,
-    model_identity,
-    save_checkpoint,
-    step_of,
-)
-from unordinal.train.checks import check_precision, check_settings
-from unordinal.train.distributed import ALONE, Group
-from unordinal.train.interrupt import Interrupts
-from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
-from unordinal.train.optim import build_optimizer, learning_rate_factor
-from unordinal.train.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
-from unordinal.train.recompute import recompute_blocks
-from unordinal.train.run import RunFolder
-from unordinal.train.sharding import (
+from unordinal.parallel.group import ALONE, Group
+from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
+from unordinal.parallel.sharding import (
     check_strategy,
     gather_no_longer,
     is_sharded,
@@ -41,6 +25,22 @@ from unordinal.train.sharding import (
     sum_between_parts,
     whole,
 )
+from unordinal.runs.checkpoint import (
+    drop_checkpoint,
+    load_newest,
+    model_identity,
+    save_checkpoint,
+    step_of,
+)
+from unordinal.runs.folder import RunFolder
+from unordinal.train.average import averaged
+from unordinal.train.batches import Feeder, check_lengths
+from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
+from unordinal.train.checks import check_precision, check_settings
+from unordinal.train.interrupt import Interrupts
+from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
+from unordinal.train.optim import build_optimizer, learning_rate_factor
+from unordinal.train.recompute import recompute_blocks
 from unordinal.train.validation import Validation, Validator
 
 LOG_EVERY = 10  # steps

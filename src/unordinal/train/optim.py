@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
 from unordinal.nets.ngrams import NgramEmbedding
-from unordinal.train.sharding import is_spread
+from unordinal.parallel.sharding import is_spread
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from unordinal.train.sharding import blocks_of
+from unordinal.parallel.sharding import blocks_of
 
 
 def recompute_blocks(model: nn.Module) -> None:

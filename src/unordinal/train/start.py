@@ -8,13 +8,13 @@ from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
+from unordinal.parallel.group import current_group
+from unordinal.parallel.sharding import check_strategy
+from unordinal.runs.folder import RunFolder
+from unordinal.runs.lock import locked
 from unordinal.train.checks import check_precision, check_settings
-from unordinal.train.distributed import current_group
-from unordinal.train.lock import locked
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.loop import Outcome, train
-from unordinal.train.run import RunFolder
-from unordinal.train.sharding import check_strategy
 
 # What may change between a run and its continuation: how long, how fast, how often it is saved, and where the data
 # are, as long as they are the same.

@@ -12,8 +12,8 @@ from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.numerics import standard_error
-from unordinal.train.distributed import ALONE, Group
-from unordinal.train.randomness import seed_step
+from unordinal.parallel.group import ALONE, Group
+from unordinal.parallel.randomness import seed_step
 
 SEED = 20211207
 MOST_ROUNDS = 4  # of draws, before two sets of weights count as equally good

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from unordinal.hub import check_name, fetched, is_hub
+from unordinal.pretrained.hub import check_name, fetched, is_hub
 
 pytest.importorskip("huggingface_hub")
 COMMIT = "a" * 40

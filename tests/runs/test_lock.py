@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from unordinal.train import lock
-from unordinal.train.lock import locked
+from unordinal.runs import lock
+from unordinal.runs.lock import locked
 
 HOLD = """
 import sys, time, pathlib
-from unordinal.train.lock import locked
+from unordinal.runs.lock import locked
 with locked(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

@@ -2,7 +2,7 @@
 
 import torch
 
-from unordinal.train.randomness import generator_of, mixed_seed, seed_step
+from unordinal.parallel.randomness import generator_of, mixed_seed, seed_step
 
 
 def test_seeds_of_different_things_are_unrelated() -> None:

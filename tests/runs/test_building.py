@@ -8,7 +8,7 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.recipes import configured
-from unordinal.train.building import build_for, limited
+from unordinal.runs.building import build_for, limited
 
 
 def test_more_weights_than_the_file_has_room_for_are_refused(tmp_path: Path) -> None:

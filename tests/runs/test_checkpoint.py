@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from unordinal.train.checkpoint import (
+from unordinal.runs.checkpoint import (
     NOTES,
     STATE,
     CheckpointError,

@@ -5,7 +5,7 @@ import torch
 
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.model import TrainingHooks
-from unordinal.train.sharding import check_strategy, is_spread, local, restored, whole
+from unordinal.parallel.sharding import check_strategy, is_spread, local, restored, whole
 
 
 class Shardable(TrainingHooks):

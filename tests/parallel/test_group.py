@@ -13,8 +13,8 @@ from conftest import small_flags
 from together import TESTS, kill_one_of, launched, wait_for_checkpoint
 
 from unordinal.diffusion.times import SMALLEST_COUNT
+from unordinal.parallel.group import ALONE, Group, joined
 from unordinal.recipes import RECIPES
-from unordinal.train.distributed import ALONE, Group, joined
 
 SOME = ["multinomial", "arm+ngrams", "absorbing", "vae"]
 EVERY = [*RECIPES, "arm+ngrams"]

@@ -17,7 +17,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
 from unordinal.data.unpacking import UnpackingError, check_links, parse_json, read_json
 from unordinal.model import CategoricalModel
-from unordinal.train.lock import NAME as LOCK
+from unordinal.runs.lock import NAME as LOCK
 
 FORMAT = 2  # of config.json; raise when its meaning changes
 OWN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "checkpoints", "plots", "plots/loss.png", LOCK)

@@ -15,7 +15,7 @@ from unordinal.data import load_data
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
-from unordinal.train.run import RunFolder
+from unordinal.runs.folder import RunFolder
 
 SPEC = DataSpec("docs", 3, (8,))
 CONFIG = with_settings(configured("arm"), {"net.width": 8, "num_blocks": 1, "num_heads": 1, "steps": 3})
@@ -117,7 +117,7 @@ def test_a_failure_while_publishing_keeps_the_old_weights(tmp_path: Path, monkey
     def full(*_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unordinal.train.run.safetensors.torch.save", full)
+    monkeypatch.setattr("unordinal.runs.folder.safetensors.torch.save", full)
     with pytest.raises(OSError, match=r"could not write .*model\.safetensors .*No space left.*the checkpoint is kept"):
         folder.publish(model.state_dict(), {"step": 4})
     assert folder.weights.read_bytes() == before

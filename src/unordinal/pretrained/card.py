@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unordinal.config import RunConfig
 from unordinal.data.spec import DataSpec
-from unordinal.train.run import RunFolder
+from unordinal.runs.folder import RunFolder
 
 
 def card_of(folder: RunFolder, config: RunConfig, spec: DataSpec, *, parameters: int, licence: str | None) -> str:

@@ -1,0 +1,1 @@
+"""Several processes that train or score together: the group, sharded weights, random streams."""
