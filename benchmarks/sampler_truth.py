@@ -20,6 +20,7 @@ from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.samplers import CORRECTED_SHARE
+from unordinal.diffusion.unmasking import TIE
 from unordinal.names import counted
 
 Positions = tuple[bool, ...]
@@ -156,7 +157,7 @@ def shown_by(space: Space, calls: int, rule: str) -> Tensor:
     landing = torch.nn.functional.pad(space.prediction(1.0), (0, 1))
     certainty = {
         "entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1),
-        "confidence": landing.amax(-1),
+        "confidence": landing.amax(-1).log(),
     }
     p = space.imposed(space.prior(), 1.0)
     for call in range(calls):
@@ -175,8 +176,13 @@ def shown_by(space: Space, calls: int, rule: str) -> Tensor:
                 chances = [num / len(places) if place in places else 0.0 for place in range(space.length)]
                 yield from far_apart_subsets(chances)
             else:
-                urgent = sorted(places, key=lambda place: -float(certainty[rule][index, place]))
-                yield 1.0, chosen(space, tuple(urgent[:num]))
+                rank = {place: round(float(certainty[rule][index, place]) / TIE) for place in places}
+                last = sorted(rank.values(), reverse=True)[num - 1]  # the least sure that is shown
+                sure = tuple(place for place in places if rank[place] > last)
+                ties = [place for place in places if rank[place] == last]
+                every = list(itertools.combinations(ties, num - len(sure)))
+                for some in every:  # ties are broken at random
+                    yield 1 / len(every), chosen(space, (*sure, *some))
 
         p = space.moved(p, subsets, landing)
     return p
@@ -185,9 +191,10 @@ def shown_by(space: Space, calls: int, rule: str) -> Tensor:
 def ancestral(space: Space, calls: int, rule: str = "independent", *, is_corrected: bool = False) -> Tensor:
     """Return the distribution of ancestral sampling, with positions chosen by a rule, and of its corrected form."""
     everything = (True,) * space.length
-    steps = (calls + 1) // 2 if is_corrected else calls
+    steps = max(2, (calls + 1) // 2) if is_corrected else calls
+    corrections, gaps = calls - steps, max(1, steps - 1)
     p = space.imposed(space.prior(), 1.0)
-    for t, s in itertools.pairwise(space.noise.spaced_times(steps)):
+    for number, (t, s) in enumerate(itertools.pairwise(space.noise.spaced_times(steps))):
         times = torch.full((len(space.z),), t), torch.full((len(space.z),), s)
         r = space.prediction(t)
         after = space.noise.posterior(r, space.z, *times)  # (Z, L, num_input_classes)
@@ -198,8 +205,9 @@ def ancestral(space: Space, calls: int, rule: str = "independent", *, is_correct
             subsets = [list(far_apart_subsets(row)) for row in chance.tolist()]
             p = space.moved(p, lambda index, subsets=subsets: iter(subsets[index]), landing)  # type: ignore[misc]
         p = space.imposed(p, s)
-        if is_corrected and s > 0:
-            p = gibbs(space, p, s)
+        if s > 0:
+            for _ in range((number + 1) * corrections // gaps - number * corrections // gaps):
+                p = gibbs(space, p, s)
     return p
 
 

@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unordinal"
 ORDER = [
-    {"config", "console", "errors", "names", "progress", "numerics", "model"},
+    {"abilities", "config", "console", "errors", "names", "progress", "numerics", "model", "settings"},
     {"data"},
     {"nets", "flows", "surjections", "diffusion"},
     {"models"},
@@ -19,7 +19,6 @@ ORDER = [
     {"evaluate"},
     {"tasks"},
     {"pretrained"},
-    {"rundata"},
     {"api"},
     {"cli", "web"},
     {"__main__", "__init__"},

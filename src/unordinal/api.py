@@ -1,54 +1,50 @@
-"""What Python users call: `fit`, `load`, `score`, and a `Run` with its methods."""
+"""What Python users call: `fit`, `load`, `score`, `compare`, and a `Run` with its methods."""
 
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unordinal.config import OWN, DataConfig, OwnModel, RunConfig, with_settings
+from unordinal.config import OWN, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
-from unordinal.data import check_shape, data_from_array
+from unordinal.data import Data, source_of
+from unordinal.data.arrays import GivenSource
+from unordinal.data.source import WHOLE
 from unordinal.data.spec import DataSpec, Vocabulary
-from unordinal.data.splits import Data
-from unordinal.evaluate.compare import Comparison, compare_models
-from unordinal.evaluate.likelihood import Score, score_split
-from unordinal.model import CategoricalModel, check_classes
+from unordinal.evaluate.compare import Compare, Comparison, compare_models
+from unordinal.evaluate.exact import score_pmf
+from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
+from unordinal.model import CategoricalModel
 from unordinal.pretrained import is_pretrained, pretrained_folder
 from unordinal.pretrained.card import card_of
 from unordinal.pretrained.hub import fetched, is_hub, push
 from unordinal.progress import Progress, silent
-from unordinal.recipes import configured, shape_wanted
-from unordinal.rundata import WHOLE, check_alike, data_of, given_shape, loaded_data
+from unordinal.recipes import configured, scaled_to
 from unordinal.runs.building import build_for
+from unordinal.runs.data import data_for, run_data
 from unordinal.runs.folder import RunFolder
-from unordinal.tasks.correcting import Corrected, correct_text
-from unordinal.tasks.drawing import draw
-from unordinal.tasks.filling import Filled, fill_text
-from unordinal.tasks.reading import read
-from unordinal.tasks.surprise import Bits, bits_of
+from unordinal.settings import method
+from unordinal.tasks.correcting import Correct, Correction, correct
+from unordinal.tasks.drawing import Sample, Samples, sample
+from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map, fill_text
+from unordinal.tasks.lines import Line, Measure, measure
+from unordinal.tasks.surprise import Bits
 from unordinal.train.log import Reporter
-from unordinal.train.start import best_device, train_run
-
-MOST_STEPS = 256  # of a diffusion, unless told: thousands keep a laptop busy for minutes
+from unordinal.train.start import device_named, train_run
 
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A trained model and what belongs to it: the description of its data, its configuration and its folder.
+    """A trained model, the description of its data, its configuration and its folder.
 
-    It unpacks as `model, vocabulary = load(...)`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     x = torch.randint(4, (200, 8))
-    ...     run = fit("arm", x, out=f"{folder}/run", steps=2, progress=False)
-    ...     run.sample(3).shape, run.score().unit
+    >>> x = torch.randint(4, (200, 8))
+    >>> run = fit("arm", x, steps=2, progress=False)
+    >>> run.sample(3).shape, run.score().unit
     (torch.Size([3, 8]), 'bits per dimension')
     """
 
@@ -56,14 +52,12 @@ class Run:
     spec: DataSpec
     config: RunConfig
     folder: RunFolder
-    data: Data | None = None  # what it was trained on, where this process did that
+    data: Data | None = None  # what it was trained on, if this process trained it
+    temporary: "tempfile.TemporaryDirectory[str] | None" = None  # the folder of a run without `out`, removed with it
 
     @property
     def vocabulary(self) -> Vocabulary | None:
         return self.spec.vocabulary
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.model, self.vocabulary))
 
     def __repr__(self) -> str:
         parameters = sum(p.numel() for p in self.model.parameters())
@@ -75,106 +69,52 @@ class Run:
             f"  step {self.folder.published_step}{validated}"
         )
 
-    def sample(
-        self,
-        num: int = 4,
-        *,
-        seed: int = 0,
-        prompt: Any = None,
-        steps: int | str | None = None,
-        length: int | None = None,
-        **settings: Any,
-    ) -> Any:
-        """Draw samples.
+    def shown(self, drawn: Samples) -> Any:
+        """Return samples as a list of texts if the data are text, otherwise as classes (N, *D)."""
+        return drawn.x if self.vocabulary is None else [self.spec.show(row) for row in drawn.x]
 
-        Args:
-            num: how many.
-            seed: the seed of the draws.
-            prompt: what every sample begins with, a text or classes (P,); autoregressive models only.
-            steps: reverse steps of a diffusion, by default at most 256; "all" takes the whole chain.
-            length: symbols of a sample; by default the length that the model was trained with.
-            **settings: those of the model's own `sample`: `temperature`, `sampler`, `known`, `event_shape`, ...
+    def against(self, asked: Measure) -> CategoricalModel | None:
+        """Return the model that `against` of a request names, if it names one."""
+        if asked.against is None or asked.against in ("xz", "counts"):
+            return None
+        other = asked.against if isinstance(asked.against, Run) else load(asked.against)
+        if other.vocabulary != self.vocabulary:
+            raise ValueError(f"{other.folder.path} has another alphabet than {self.folder.path}; it must have the same")
+        return other.model
 
-        Returns:
-            A list of texts where the data are text, otherwise classes (N, *D).
-        """
-        if isinstance(prompt, str):
-            if self.vocabulary is None:
-                raise ValueError(f"a prompt of characters needs text; the classes of {self.spec.name} have none")
-            prompt = self.vocabulary.encode(prompt)
-        if prompt is not None:
-            settings["prompt"] = prompt
-        if length is not None:
-            settings["event_shape"] = (length,)
-        if steps is not None or self.model.abilities.chain:
-            settings["steps"] = reverse_steps(steps, self.model.abilities.steps)
-        x = draw(self.model, num, seed=seed, **settings).x
-        return x if self.vocabulary is None else [self.spec.show(row) for row in x]
-
-    def score(self, data: Any = None, **settings: Any) -> Score:
-        """Bits per dimension of the run's own data, or of others; see `unordinal.score`."""
-        return score(self, data, **settings)
-
-    def correct(self, text: str, **settings: Any) -> Corrected:
-        """Correct substituted letters of a text.
-
-        Args:
-            text: the text, in any characters. What the run's alphabet lacks stays as it is.
-            **settings: `error_rate`, the share of letters that are wrong; `threshold`, the least probability of a
-                suggestion; `passes` of a diffusion; `beam` of an autoregressive model; see `correct_text`.
-
-        Returns:
-            The corrected text and the suggestions, each with its probability.
-        """
-        return correct_text(self.model, text, self.text_vocabulary("correct"), **settings)
-
-    def fill(self, text: str, *, gap: str = "_", num: int = 5, judge: "Run | None" = None, **settings: Any) -> Filled:
-        """Fill the gaps of a text.
-
-        Args:
-            text: the text, with `gap` in place of every missing symbol.
-            gap: the sign of a missing symbol.
-            num: how many proposals.
-            judge: the run of an exact model over the same alphabet, by whose probability proposals are ranked; without
-                it, proposals are ranked by the run's own probability of what it filled in.
-            **settings: `seed`, `progress`.
-
-        Returns:
-            The proposals, the likeliest first.
-        """
-        if judge is not None and (judge.vocabulary != self.vocabulary or not judge.model.is_exact):
+    def checked_judge(self, judge: "Run | None") -> CategoricalModel | None:
+        """Return the model of a run that can rank proposals of this one."""
+        if judge is None:
+            return None
+        if judge.vocabulary != self.vocabulary or not judge.model.is_exact:
             raise ValueError(f"{judge.folder.path} cannot rank: expected an exact model over the same alphabet")
-        vocabulary = self.text_vocabulary("fill")
-        other = None if judge is None else judge.model
-        return fill_text(self.model, text, vocabulary, gap=gap, num=num, judge=other, **settings)
+        return judge.model
 
-    def bits(self, examples: Any, **settings: Any) -> list[Bits]:
-        """Return how many bits each example has: how surprising it is.
+    def filled(self, asked: Fill) -> Filled:
+        """Fill the gaps of a text."""
+        return fill_text(self.model, self.spec, asked, self.checked_judge(asked.judge))
 
-        Args:
-            examples: texts, or arrays of classes, in a list; or one array (N, *D).
-            **settings: `seed`, `progress`.
+    def scored(self, asked: Evaluate, data: Data | None = None) -> Score:
+        """Score the run; `data` are those of the request if they are loaded already."""
+        loaded = data or data_for(self, asked.data, asked.progress, is_whole=asked.split is None)
+        if asked.split == EXACT:
+            if loaded.pmf is None:
+                raise ValueError(f"the probabilities of {loaded.spec.name} are not known; score train, val or test")
+            return score_pmf(self.model, loaded.pmf, asked)
+        part = loaded.split(asked.split or "test")
+        name = part.label or asked.split or "test"
+        return score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
 
-        Returns:
-            The bits of each example with their error, and of each of its positions where the model has them.
-        """
-        if isinstance(examples, str):
-            raise ValueError("`bits` takes a list of texts; put the one text into a list")
-        return bits_of(self.model, [self.classes_of(example) for example in examples], **settings)
+    def measured(self, asked: Measure) -> list[Line]:
+        """Measure every line of a text, or every example."""
+        return measure(self.model, self.spec, asked, self.against(asked))
 
-    def classes_of(self, example: Any) -> torch.Tensor:
-        """Return the classes of a text, or of an array of classes, once they can be this run's."""
-        if isinstance(example, str):
-            return read(example, self.text_vocabulary("bits")).x
-        x = torch.as_tensor(example)
-        check_classes(self.model, x.unsqueeze(0))
-        return x.long()
-
-    def text_vocabulary(self, what: str) -> Vocabulary:
-        """Return the alphabet, which this task needs."""
-        if self.vocabulary is None or self.spec.is_map:
-            raise ValueError(f"`{what}` is for text; the classes of {self.spec.name} have no characters")
-        return self.vocabulary
+    sample = method(Sample, lambda run, asked: run.shown(sample(run.model, run.spec, asked)))
+    score = method(Evaluate, lambda run, asked: run.scored(asked))
+    correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
+    fill = method(Fill, lambda run, asked: run.filled(asked))
+    fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
+    bits = method(Measure, lambda run, asked: [line.bits for line in run.measured(asked)])
 
     def save(self, path: str | os.PathLike[str], *, licence: str | None = None) -> None:
         """Copy configuration and weights, which are all that `load` needs, into a new folder, with a model card.
@@ -200,22 +140,18 @@ class Run:
             licence: the licence of the weights, for the card.
 
         Returns:
-            The address of what was sent. `unordinal.load("hf:owner/name")` loads it.
+            The address of the model. `unordinal.load("hf:owner/name")` loads it.
         """
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "model", licence=licence)
             return push(Path(folder) / "model", name, private=private, token=token)
 
 
-def reverse_steps(asked: int | str | None, whole: int | None) -> int | None:
-    """How many reverse steps of a diffusion to take, at most 256 unless told otherwise; None takes them all."""
-    if asked == "all":
-        if whole is None:
-            raise ValueError("`steps` all is for diffusions in discrete steps; in continuous time give a number")
-        return None
-    if asked is None:
-        return MOST_STEPS if whole is None or whole > MOST_STEPS else None
-    return int(asked)
+def folder_of(reference: str | os.PathLike[str]) -> RunFolder:
+    """Return the folder that a reference to a run means: a path, "pretrained:NAME" or "hf:owner/name"."""
+    if is_hub(reference):
+        return RunFolder(fetched(reference), may_link=True)  # the hub's cache is made of links
+    return RunFolder(pretrained_folder(reference) if is_pretrained(reference) else Path(reference))
 
 
 def load(
@@ -224,31 +160,51 @@ def load(
     """Load a run: its model with the published weights, in evaluation mode.
 
     Args:
-        path: the folder of the run; the name of a model that comes with the package, such as "pretrained:text8-arm";
-            or one of the Hugging Face hub, "hf:owner/name", which needs the extra `hub`.
-        device: where the model is to compute.
-        model: the model to load the weights into, where it is one of your own making.
+        path: the folder of the run; the name of a bundled model, such as "pretrained:text8-arm"; or one of the Hugging
+            Face hub, "hf:owner/name", which needs the extra `hub`.
+        device: the device to compute on; "auto" takes cuda, then mps, then the CPU.
+        model: the model to load the weights into, if it is one of your own making.
 
     Returns:
         The run, which samples and scores.
     """
-    if is_hub(path):
-        folder = RunFolder(fetched(path), may_link=True)  # the hub's cache is made of links
-    else:
-        folder = RunFolder(pretrained_folder(path) if is_pretrained(path) else Path(path))
+    folder, device = folder_of(path), device_named(device)
     config, spec = folder.read()
     folder.check_weights()
-    if model is None:
-        model = build_for(config, spec, folder.weights)
+    model = build_for(config, spec, folder.weights) if model is None else model
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
+
+
+def prepared(
+    model: str | CategoricalModel, data: Any, size: str, settings: dict[str, Any], progress: Progress = silent
+) -> tuple[RunConfig, Data]:
+    """Resolve a model and its data, and return the configuration of the run and the loaded data.
+
+    Args:
+        model: a model by name, an experiment of the paper, or a model of your own.
+        data: whatever a user gives as data, or a `Data`; None for the data of an experiment.
+        size: tiny, small or paper.
+        settings: changes of the configuration by name or dotted name.
+        progress: receives the progress of loading the data.
+    """
+    source = None if data is None or isinstance(data, Data) else source_of(data)
+    if isinstance(model, CategoricalModel):
+        config = RunConfig(OWN, OWN, "tiny", source or GivenSource(), OwnModel(type(model).__name__))
+    else:
+        config = configured(model, size, data.spec.shape if isinstance(data, Data) else None, data=source)
+    config = with_settings(config, settings)
+    loaded = data if isinstance(data, Data) else config.data.load(progress=progress)
+    if not {"batch_size", "train.batch_size"} & settings.keys():
+        config = scaled_to(config, int(torch.Size(loaded.spec.event_shape).numel()))
+    return config, loaded
 
 
 def fit(
     model: str | CategoricalModel,
     data: Any,
     *,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     size: str = "tiny",
     resume: bool = False,
     device: str | torch.device = "auto",
@@ -262,64 +218,43 @@ def fit(
         model: a model by name ("arm"), an experiment of the paper ("text8/arm"), or a model of your own.
         data: a path, or a data set by name; an array or tensor of classes, (N, *D) examples or one long row (N,); a
             dict of arrays with train, val and test; or a `Data`.
-        out: the folder of the run.
+        out: the folder of the run; by default a temporary one, which goes with the run unless you `save` it.
         size: "tiny", "small" or "paper".
-        resume: go on with the run in `out`.
+        resume: continue the run in `out`.
         device: "auto" takes cuda, then mps, then the CPU.
         progress: show a progress bar.
-        reporter: is told of every step instead of the bar.
+        reporter: receives every step instead of the bar.
         **settings: settings of the data, the model, training and the optimiser: steps, minutes, batch_size, lr, seed,
             ema, ... A setting that several parts have is given by its dotted name: `**{"net.width": 64}`.
 
     Returns:
         The trained run, which samples and scores. `Run` has an example.
     """
-    data = os.fspath(data) if isinstance(data, os.PathLike) else data
+    config, loaded = prepared(model, data, size, settings)
     own = model if isinstance(model, CategoricalModel) else None
-    name = OWN if own is not None else str(model)
-    if own is not None:
-        base = RunConfig(OWN, OWN, "tiny", DataConfig(""), OwnModel(type(own).__name__))
-    else:
-        wanted = shape_wanted(name)
-        if isinstance(data, str) and wanted is not None:
-            check_shape(data, wants_maps=wanted == "maps", who=name)
-        base = configured(name, size, wanted or given_shape(data))
-    config = with_settings(base, settings)
-    loaded = loaded_data(data, config.data)
-    config = replace(config, data=replace(config.data, name=loaded.spec.name))
-    device = best_device() if device == "auto" else torch.device(device)
+    device = device_named(device)
+    temporary = tempfile.TemporaryDirectory(prefix="unordinal-") if out is None else None
+    folder = RunFolder(Path(temporary.name) / "run" if temporary else Path(out or ""))
     shown = TrainingReporter(loaded.spec.unit) if progress and reporter is None else None
     with torch.random.fork_rng(), shown or nullcontext():
-        result = train_run(
-            config, loaded, RunFolder(Path(out)), resume=resume, model=own, device=device, reporter=reporter or shown
-        )
-        if result.interrupted_by == signal.SIGINT:  # all is saved; now the signal may do what it does
-            raise KeyboardInterrupt
-        if result.interrupted_by is not None:
-            signal.raise_signal(result.interrupted_by)
-        run = load(out, device=device, model=own)
-    return replace(run, data=loaded)
+        result = train_run(config, loaded, folder, resume=resume, model=own, device=device, reporter=reporter or shown)
+    if result.interrupted_by == signal.SIGINT:  # all is saved; now the signal may do what it does
+        raise KeyboardInterrupt
+    if result.interrupted_by is not None:
+        signal.raise_signal(result.interrupted_by)
+    folder.load_weights(result.model)
+    return Run(result.model.eval(), loaded.spec, config, folder, loaded, temporary)
 
 
-def score(
-    run: Run | CategoricalModel,
-    data: Any = None,
-    *,
-    split: str | None = None,
-    progress: Progress = silent,
-    **settings: Any,
-) -> Score:
+def score(run: Run | CategoricalModel, data: Any = None, **settings: Any) -> Score:
     """Score a run or a bare model: bits per dimension with their standard error.
 
     Args:
         run: a run, or a model.
         data: what to score; for a run by default its own data. A path or a data set by name, an array of classes
             (N, *D), or a `Data`; a bare model takes the last two.
-        split: "train", "val" or "test". By default test of a run's own data and of a `Data`, and all of other data
-            that have no split of their own.
-        progress: is told how far the work is.
-        **settings: `bound` ("elbo" or "iwbo"), `k`, `repeats`, `times`, `per_example`, `num_examples`, `batch_size`,
-            `seed`.
+        **settings: the fields of `Evaluate`: `split`, `bound` ("elbo" or "iwbo"), `k`, `repeats`, `times`,
+            `per_example`, `num_examples`, `batch_size`, `seed`, `progress`.
 
     Returns:
         The score: its value, unit, kind and standard error.
@@ -330,38 +265,27 @@ def score(
     >>> round(score(AutoregressiveModel(net, event_shape=(6,)), torch.randint(4, (50, 6))).bits_per_dim, 3)
     2.0
     """
-    if isinstance(run, CategoricalModel):
-        return score_model(run, data, split or "test", progress=progress, **settings)
-    loaded = data if isinstance(data, Data) else data_of(run, data, progress, is_whole=split is None)
-    part = loaded.split("test" if split is None else split)
-    name = part.label or split or "test"
-    return score_split(run.model, part, split_name=name, unit=run.spec.unit, progress=progress, **settings)
-
-
-def score_model(model: CategoricalModel, data: Any, split: str, **settings: Any) -> Score:
-    """Score a bare model."""
-    loaded = data if isinstance(data, Data) else bare_data(model, data)
-    part = loaded.split(split)
-    return score_split(model, part, split_name=part.label or split, unit=loaded.spec.unit, **settings)
+    if isinstance(run, Run):
+        return run.score(data, **settings)
+    asked = Evaluate(**settings)
+    loaded = bare_data(run, data)
+    part = loaded.split(asked.split or "test")
+    return score_split(run, part, asked, split_name=part.label or asked.split or "test", unit=loaded.spec.unit)
 
 
 def bare_data(model: CategoricalModel, data: Any) -> Data:
-    """An array of classes as data of which everything is in the test split."""
-    if data is None or isinstance(data, str):
+    """Return an array of classes as data of which everything is in the test split; loaded data as they are."""
+    if isinstance(data, Data):
+        return data
+    if data is None or isinstance(data, str | os.PathLike):
         raise ValueError(f"a bare model is scored on an array of classes or a Data, not on {data!r}")
-    loaded = data_from_array(data, DataConfig("array", split=WHOLE, num_classes=model.num_classes))
+    loaded = GivenSource(data, split=WHOLE, num_classes=model.num_classes).load()
     loaded.test.label = "the array"
     return loaded
 
 
 def compare(
-    first: Run | CategoricalModel,
-    second: Run | CategoricalModel,
-    data: Any = None,
-    *,
-    split: str | None = None,
-    progress: Progress = silent,
-    **settings: Any,
+    first: Run | CategoricalModel, second: Run | CategoricalModel, data: Any = None, **settings: Any
 ) -> Comparison:
     """Compare two runs, or two models, on the same examples.
 
@@ -369,22 +293,23 @@ def compare(
         first: a run, whose data are scored unless others are given, or a model.
         second: another run of data with the same classes, or another model.
         data: other data, as in `score`; models need an array of classes (N, *D), or a `Data`.
-        split: "train", "val" or "test", as in `score`.
-        progress: is told how far the work is.
-        **settings: `repeats`, `num_examples`, `seed`.
+        **settings: the fields of `Compare`: `split`, `repeats`, `num_examples`, `seed`, `progress`.
 
     Returns:
         The paired difference of their bits with its standard error, and a verdict.
     """
-    one, other = (given.model if isinstance(given, Run) else given for given in (first, second))
-    if isinstance(data, Data):
-        loaded = data
-    elif isinstance(first, Run):
-        loaded = data_of(first, data, progress, is_whole=split is None)
+    asked = Compare(data=data, **settings)
+    if isinstance(first, Run):
+        loaded = data if isinstance(data, Data) else data_for(first, data, asked.progress, is_whole=asked.split is None)
     else:
         loaded = bare_data(first, data)
-    if isinstance(second, Run):
-        check_alike(second, loaded, loaded.spec.name)
-    part = loaded.split(split or "test")
-    name, unit = part.label or split or "test", loaded.spec.unit
-    return compare_models(one, other, part, split_name=name, unit=unit, progress=progress, **settings)
+    for run in (first, second):
+        if isinstance(run, Run):
+            run_data(run).check_alike(loaded)
+    one, other = (given.model if isinstance(given, Run) else given for given in (first, second))
+    part = loaded.split(asked.split or "test")
+    name, unit = part.label or asked.split or "test", loaded.spec.unit
+    return compare_models(one, other, part, asked, split_name=name, unit=unit)
+
+
+__all__ = ["Bits", "Correction", "Run", "compare", "fit", "folder_of", "load", "prepared", "score"]

@@ -1,90 +1,55 @@
-"""What a run is: data, model, training and optimiser, as frozen dataclasses. The settings of models are recipes'."""
+"""What a run is: data, model, training and optimiser, as frozen dataclasses. Recipes have the settings of models."""
 
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from unordinal.names import check_known
+from unordinal.names import check_known, unknown
+from unordinal.settings import Checked, Flag, Range, Seed
 
 if TYPE_CHECKING:
+    from unordinal.data.source import Source
     from unordinal.data.spec import DataSpec
     from unordinal.model import CategoricalModel
 
 Size = Literal["tiny", "small", "paper"]
 Shape = Literal["sequences", "maps"]
-Alphabet = Literal["text8", "chars", "bytes"]
 
 
 @dataclass(frozen=True)
-class DataConfig:
-    """Which data, and how they are split.
+class TrainConfig(Checked):
+    """Budget, batches, and how often a run is validated and saved."""
 
-    >>> DataConfig("book.txt", length=128).split is None
-    True
-    """
-
-    name: str
-    """A path, or a data set by name: docs, text8, enwik8, eight-gaussians, streets, cityscapes; text:PATH, array:PATH,
-    maps:PATH and fasta:PATH say what a path is to be read as."""
-    alphabet: Alphabet | None = None
-    """How text becomes classes: text8 is a-z and space, chars is whatever the file holds, bytes is all 256; default
-    the first of these that fits."""
-    split: str | None = None
-    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default the data set's own, or 0.9,0.05,0.05."""
-    length: int | None = None
-    """Symbols per sequence, where the data are one long text."""
-    num_classes: int | None = None
-    """Number of classes of an array or of maps; default the largest class + 1."""
-    letters: str | None = None
-    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
-    map_height: int | None = None
-    """Rows of a map, where maps are drawn or scaled: streets and cityscapes; default 32."""
-    map_width: int | None = None
-    """Columns of a map, likewise; default 64."""
-    levels: str | None = None
-    """The grey levels of PNGs that are classes, in order, separated by commas; default those that the maps have, where
-    they are few, else every number is a class."""
-    colours: str | None = None
-    """The classes of PNGs in colour, one a line: a name, then #rrggbb or three numbers."""
-    flips: bool = False
-    """Mirror maps left to right at random, in training only; on for the paper's experiments on maps."""
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """Budget, batches, and what is written when."""
-
-    steps: int | None = None
+    steps: Annotated[int | None, Range(1), Flag(metavar="STEPS")] = None
     """Budget in optimiser steps."""
-    minutes: float | None = None
-    """Budget in minutes of training and validation, set-up not counted."""
-    epochs: float | None = None
-    """Budget in passes over the training data; used where neither steps nor minutes are given."""
-    batch_size: int = 32
-    """Sequences per optimiser step."""
+    minutes: Annotated[float | None, Range(above=0), Flag(metavar="MINUTES")] = None
+    """Budget in minutes of training and validation, without the set-up; with steps, the limit of a budget in steps."""
+    epochs: Annotated[float | None, Range(above=0), Flag(metavar="EPOCHS")] = None
+    """Budget in passes over the training data, if neither steps nor minutes are given."""
+    batch_size: Annotated[int, Range(1)] = 32
+    """Examples per optimiser step."""
     lengths: tuple[int, ...] = ()
     """Cut the sequences of a batch into pieces of one of these lengths, drawn for each step: 32 64 128 256, say. A
     model that is to be used on short texts should see some."""
-    mutate: float = 0.0
-    """Replace this share of the symbols that are trained on by random ones: for a background model, beside which
-    `unordinal bits --against` ranks examples."""
-    accumulate: int | None = None
+    mutate: Annotated[float, Range(0, below=1)] = 0.0
+    """Replace this share of the training symbols by random ones: for a background model that `unordinal bits --against`
+    subtracts. Validation, which chooses the best weights, is of unchanged symbols."""
+    accumulate: Annotated[int | None, Range(1)] = None
     """Parts into which a batch is cut; their gradients are added up. Default 1 on a GPU, on a CPU what suits the
     network."""
-    lr: float = 1e-4
+    lr: Annotated[float, Range(above=0)] = 1e-4
     """Highest learning rate."""
-    validate_every: int | None = None
+    validate_every: Annotated[int | None, Range(1)] = None
     """Steps between validations; default a tenth of the budget, at most 1000."""
-    validate_examples: int = 128
+    validate_examples: Annotated[int, Range(1)] = 128
     """Examples of the validation split that are scored, always the same."""
     keep: Literal["best", "last"] = "best"
-    """Which weights a run publishes: those of the best validation, of which the later ones where they cannot be told
-    apart, or simply the last ones."""
-    checkpoint_every: int = 1000
+    """Which weights a run keeps: those with the best validation score (ties go to the later step), or the last ones."""
+    checkpoint_every: Annotated[int, Range(1)] = 1000
     """Steps between checkpoints; one is also written every five minutes and at every validation."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of weights, batches and noise."""
     compile: bool = False
     """Compile the network with torch.compile."""
@@ -92,32 +57,38 @@ class TrainConfig:
     """Compute the activations of each block of the network again for its gradient: less memory, a third more time."""
     precision: Literal["float32", "bf16"] = "float32"
     """bf16 multiplies matrices in bfloat16, on cuda only."""
-    strategy: Literal["ddp", "fsdp"] = "ddp"
-    """How several processes train one model: each with all of it (ddp), or each with a part of its weights and of the
-    optimiser (fsdp), for models too large for one device; the diffusions, and arm without n-grams."""
+    strategy: Literal["replicate", "fsdp"] = "replicate"
+    """How several processes train one model: each with all of its weights (replicate), or each with a part of them and
+    of the optimiser (fsdp), for models too large for one device; the diffusions, and arm without n-grams."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parts = 1 if self.accumulate is None else self.accumulate
+        if self.batch_size % parts:
+            raise ValueError(f"`batch_size` {self.batch_size} must be a positive multiple of `accumulate` {parts}")
 
 
 @dataclass(frozen=True)
-class OptimConfig:
+class OptimConfig(Checked):
     """The optimiser and the schedule of its learning rate."""
 
     optimizer: Literal["adam", "adamw", "adamax", "muon"] = "adam"
     """muon orthogonalises the steps of the network's inner matrices and leaves the rest to AdamW."""
-    matrix_lr: float = 0.02
+    matrix_lr: Annotated[float, Range(above=0)] = 0.02
     """Highest learning rate of muon's matrices."""
-    beta2: float = 0.999
+    beta2: Annotated[float, Range(0, below=1)] = 0.999
     """Decay of the second moment."""
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, Range(0)] = 0.0
     """Decoupled weight decay (adamw, and muon's other weights)."""
-    warmup: int = 0
+    warmup: Annotated[int, Range(0)] = 0
     """Steps over which the learning rate rises linearly; it multiplies the decays."""
-    decay_per_epoch: float = 1.0
+    decay_per_epoch: Annotated[float, Range(above=0, high=1)] = 1.0
     """Factor on the learning rate per pass over the training data."""
     decay_to_zero: bool = False
     """Let the learning rate fall linearly to zero over the budget."""
-    clip: float | None = None
+    clip: Annotated[float | None, Range(above=0)] = None
     """Largest norm of the gradient."""
-    ema: float = 0.999
+    ema: Annotated[float, Range(0, below=1)] = 0.999
     """Decay of the moving average of the weights, which is what is scored; 0 for none, as in the paper."""
 
 
@@ -129,10 +100,10 @@ class ModelSettings(ABC):
 
     @abstractmethod
     def build(self, spec: "DataSpec") -> "CategoricalModel":
-        """A fresh model for data of this shape."""
+        """Build a model with new random weights for data of this description."""
 
     def facts(self, model: "CategoricalModel") -> dict[str, Any]:  # noqa: ARG002
-        """What a person who trains the built model should be told of it, by name."""
+        """Return facts about the built model to report when it is trained, by name."""
         return {}
 
 
@@ -141,7 +112,7 @@ OWN = "custom"  # recipe of runs whose model was made in Python
 
 @dataclass(frozen=True)
 class OwnModel(ModelSettings):
-    """In place of settings, where a run's model was made in Python."""
+    """Stands for the settings of a model that was made in Python."""
 
     made_by: str
     """The class of the model."""
@@ -164,7 +135,7 @@ class RunConfig:
     recipe: str
     """Its entry in RECIPES, or `custom` where the model was made in Python."""
     size: Size
-    data: DataConfig
+    data: "Source"
     model: ModelSettings
     train: TrainConfig = field(default_factory=TrainConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
@@ -174,7 +145,9 @@ class RunConfig:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "RunConfig":
-        """The config that `to_dict` described; a ValueError names what does not fit."""
+        """Return the config that `to_dict` described; raise a ValueError that names what does not fit."""
+        from unordinal.data import DATASETS
+        from unordinal.data.arrays import GivenSource
         from unordinal.recipes import RECIPES
 
         try:
@@ -186,7 +159,7 @@ class RunConfig:
                 preset=from_plain(str, values["preset"], "preset"),
                 recipe=recipe,
                 size=from_plain(Size, values["size"], "size"),
-                data=from_plain(DataConfig, values["data"], "data"),
+                data=from_plain(Union[*DATASETS.values(), GivenSource], values["data"], "data"),
                 model=from_plain(settings, values["model"], "model"),
                 train=from_plain(TrainConfig, values["train"], "train"),
                 optim=from_plain(OptimConfig, values["optim"], "optim"),
@@ -196,15 +169,15 @@ class RunConfig:
 
 
 def to_plain(value: Any) -> Any:
-    """Nested dataclasses as dicts; each says which class it is, for fields that may hold one of several."""
+    """Return nested dataclasses as dicts; each says which class it is, for fields that may hold one of several."""
     if not dataclasses.is_dataclass(value):
-        return value
+        return value if isinstance(value, str | int | float | bool | list | tuple | NoneType) else None
     fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     return {"kind": type(value).__name__, **fields}
 
 
 def from_plain(kind: Any, value: Any, where: str) -> Any:
-    """The value of type `kind` that `to_plain` described; `where` is its dotted name, for complaints."""
+    """Return the value of type `kind` that `to_plain` described; `where` is its dotted name, for error messages."""
     choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     classes: dict[str, type] = {c.__name__: c for c in choices if dataclasses.is_dataclass(c) and isinstance(c, type)}
     if classes and isinstance(value, dict):
@@ -212,6 +185,8 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
         check_known(f"kind of {where}", name, classes)
         hints = get_type_hints(classes[name])
         given = {key: part for key, part in value.items() if key != "kind"}
+        for key in given:
+            check_known(f"setting of {where}", key, hints)
         return classes[name](**{key: from_plain(hints[key], part, f"{where}.{key}") for key, part in given.items()})
     if value is None and type(None) in choices:
         return None
@@ -225,11 +200,13 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
             return float(value)
         if isinstance(choice, type) and isinstance(value, choice) and not (choice is int and isinstance(value, bool)):
             return value
+        if choice is Any:
+            return value
     raise ValueError(f"{where} cannot be {value!r}")
 
 
 def paths_of(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Every setting below a dataclass by its dotted name, nested dataclasses included."""
+    """Return every setting below a dataclass by its dotted name, nested dataclasses included."""
     found: dict[str, Any] = {}
     for f in dataclasses.fields(value):
         part = getattr(value, f.name)
@@ -240,29 +217,42 @@ def paths_of(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def with_settings(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
-    """A configuration with some settings changed, each by its name or, where several have it, by its dotted name.
+    """Return a configuration with some settings changed, each by its name or, if several have it, its dotted name.
 
     >>> from unordinal.recipes import configured
     >>> with_settings(configured("arm"), {"lr": 0.5, "net.width": 64}).model.net.width
     64
     """
-    if {"steps", "minutes", "epochs"} & settings.keys():  # a budget given replaces the recipe's
+    budget = {name: settings[name] for name in BUDGET if settings.get(name) is not None}
+    if budget:  # it replaces the recipe's
         config = replace(config, train=replace(config.train, steps=None, minutes=None, epochs=None))
+    return changed_settings(config, settings)
+
+
+BUDGET = ("steps", "minutes", "epochs")
+
+
+def changed_settings(config: Any, settings: dict[str, Any]) -> Any:
+    """Return nested dataclasses with some settings changed, each by its name or dotted name; see `with_settings`."""
+    known = {path: None for path, value in paths_of(config).items() if "." in path or not is_run(config)}
+    known = {path: None for path in known if path != "data.path"}
     for name, value in settings.items():
-        parts = ("data", "model", "train", "optim")
-        known = {f"{part}.{path}" for part in parts for path in paths_of(getattr(config, part))} - {"data.name"}
         fitting = sorted(path for path in known if path == name or path.endswith(f".{name}"))
         if not fitting:
-            own = "; a model of your own has no settings here" if config.recipe == OWN else ""
-            raise ValueError(f"unknown setting {name!r}{own}; known: {', '.join(sorted(known))}")
+            listed = ", ".join(sorted(known)) or "none"
+            raise unknown("setting", name, [path.rpartition(".")[2] for path in known], listed_by=f"known: {listed}")
         if len(fitting) > 1:
             raise ValueError(f"several settings are called {name!r}: {', '.join(fitting)}; give the whole name")
         config = changed(config, fitting[0].split("."), value)
     return config
 
 
+def is_run(config: Any) -> bool:
+    return isinstance(config, RunConfig)
+
+
 def changed(settings: Any, path: list[str], value: Any) -> Any:
-    """Nested dataclasses with the one value at `path` changed, checked against its type."""
+    """Return nested dataclasses with the one value at `path` changed, checked against its type."""
     name, rest = path[0], path[1:]
     if rest:
         return replace(settings, **{name: changed(getattr(settings, name), rest, value)})
@@ -278,7 +268,7 @@ def changed(settings: Any, path: list[str], value: Any) -> Any:
 
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:
-    """The settings in which two runs differ, as `part.name: old -> new`."""
+    """Return the settings in which two runs differ, as `part.name: old -> new`."""
     found = []
     for part, before, after in flatten(old.to_dict(), new.to_dict()):
         if before != after and part not in ignore:
@@ -287,7 +277,7 @@ def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ())
 
 
 def flatten(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
-    """Pairs of values of two nested dicts by dotted name, None where one lacks the name."""
+    """Return pairs of values of two nested dicts by dotted name, with None if one lacks the name."""
     pairs: list[tuple[str, Any, Any]] = []
     for key in [*old, *(k for k in new if k not in old)]:
         before, after = old.get(key), new.get(key)

@@ -49,6 +49,32 @@ def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tenso
     return (probs / race).argmax(dim=-1)
 
 
+def sharpened(logits: Tensor, temperature: float, top_p: float = 1.0) -> Tensor:
+    """Return the logits of a distribution that is sharper than softmax(logits): (..., K) -> (..., K).
+
+    Args:
+        logits: the logits.
+        temperature: divides the logits; at 0 only the likeliest class is left.
+        top_p: keep the likeliest classes that together have at least this probability, and drop the others.
+    """
+    if temperature < torch.finfo(logits.dtype).tiny:
+        best = logits.argmax(dim=-1, keepdim=True)
+        return torch.full_like(logits, -math.inf).scatter(-1, best, 0.0)
+    if temperature != 1:  # the largest becomes 0 first, so that a small temperature cannot overflow
+        logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+    if top_p < 1:
+        p, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+        is_dropped = p.cumsum(dim=-1) - p >= top_p  # those before it suffice
+        dropped = torch.zeros_like(is_dropped).scatter(-1, order, is_dropped)
+        logits = logits.masked_fill(dropped, -math.inf)
+    return logits
+
+
+def full_precision(logits: Tensor) -> Tensor:
+    """Return logits in float32 where they are of a shorter type, in which a loss would lose its digits."""
+    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
+
+
 def standard_error(values: Tensor, rank: Tensor | None = None) -> float | None:
     """Estimate the standard error of the mean of values.
 

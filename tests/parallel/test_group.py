@@ -221,8 +221,8 @@ def test_a_group_of_one_does_everything_itself() -> None:
     with joined() as group:
         assert group == ALONE == Group()
         assert list(group.share_of(3)) == [0, 1, 2]
-        assert group.told({"a": 1}) == {"a": 1}
-        assert group.told_state(None) is None
+        assert group.broadcast({"a": 1}) == {"a": 1}
+        assert group.broadcast_state(None) is None
         assert group.largest(3) == 3
         weight = torch.nn.Parameter(torch.ones(2))
         weight.grad = torch.full((2,), 3.0)

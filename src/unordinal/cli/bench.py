@@ -1,16 +1,16 @@
 """`unordinal bench sampling`: the paper's time table on this machine."""
 
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, check_seed, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.config import Size
 from unordinal.console import print_json, progress, say
 from unordinal.names import unknown
+from unordinal.settings import Checked, Flag, Range, Seed
 
 if TYPE_CHECKING:
     from unordinal.evaluate.timing import Timing
@@ -37,41 +37,30 @@ PRESETS = (
 
 
 @dataclass(frozen=True)
-class BenchArgs:
-    what: tyro.conf.Positional[str]
+class BenchArgs(MachineArgs, Checked):
+    what: Annotated[str, POSITIONAL, Flag(metavar="WHAT")]
     """What to measure: sampling."""
-    presets: tuple[str, ...] = PRESETS
+    presets: Annotated[tuple[str, ...], Flag(metavar="MODEL")] = PRESETS
     """Presets of text8 or enwik8; default those of the paper's time table."""
     size: Size = "paper"
     """Size of the networks."""
-    lengths: tuple[int, ...] = (256,)
+    lengths: Annotated[tuple[int, ...], Range(1)] = (256,)
     """Symbols of a sample."""
-    repeats: int = 10
+    repeats: Annotated[int, Range(1)] = 10
     """Samples of each."""
-    steps: int = 100
+    steps: Annotated[int, Range(1)] = 100
     """Diffusions are measured with all their steps and with this many."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of weights and draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=lambda: MachineArgs(device="cpu"))
-    json: bool = False
-    """End with one JSON object on stdout."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(BenchArgs, argv, COMMAND)
+def main(words: Words) -> int:
+    args = parse(words, COMMAND, BenchArgs)
     from unordinal.evaluate.timing import time_sampling
 
     if args.what != "sampling":
         raise unknown("benchmark", args.what, ("sampling",))
-    for name, value in (
-        ("--repeats", args.repeats),
-        ("--steps", args.steps),
-        *(("--lengths", n) for n in args.lengths),
-    ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    check_seed(args.seed)
-    if chosen_device(args.machine).type != "cpu":
+    if args.device != "auto" and args.chosen_device().type != "cpu":
         raise ValueError("sampling is timed on the CPU; add --device cpu")
     timings, is_whole = time_sampling(
         list(args.presets),

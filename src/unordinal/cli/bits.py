@@ -2,28 +2,26 @@
 
 import html
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.parsing import POSITIONAL, Command, parse
 from unordinal.cli.texts import RESET, given_text
+from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
+from unordinal.settings import Flag, Range
 
 if TYPE_CHECKING:
-    from unordinal.api import Run
     from unordinal.tasks.lines import Line
-    from unordinal.tasks.surprise import Bits
 
 COMMAND = Command(
     "unordinal bits",
-    "Tell how surprising every line of a text is, in bits per character, the most surprising first.\n\n"
+    "Measure how surprising every line of a text is, in bits per character, the most surprising first.\n\n"
     "Plain bits prefer simple lines, whatever the model was trained on: a phrase that is repeated has few. --against "
-    "subtracts the bits of a reference that knows nothing of the model's text. --typical takes lines with far fewer "
+    "subtracts the bits of a reference that was not trained on the model's text. --typical takes lines with far fewer "
     "bits than usual to be as unusual as those with far more.",
     (
         "unordinal bits letters.txt",
@@ -39,114 +37,62 @@ STEPS = (1.0, 2.0, 4.0, 6.0, 9.0)  # bits at which the colour changes
 
 
 @dataclass(frozen=True)
-class BitsArgs:
-    file: tyro.conf.Positional[Path | None] = None
+class BitsArgs(MachineArgs):
+    file: Annotated[Path | None, POSITIONAL] = None
     """A text file, in UTF-8, of which every line is scored; without it standard input is read."""
     text: str | None = None
     """A text to score in place of a file."""
-    run: Path = Path("pretrained:text8-arm")
+    run: Annotated[str, Flag(metavar="RUN")] = "pretrained:text8-arm"
     """A run of text; an autoregressive one gives exact bits."""
-    top: int | None = None
-    """Print only so many lines; default all."""
+    top: Annotated[int | None, Range(1)] = None
+    """Print only the first N lines; default all."""
     positions: bool = False
-    """Also print every character in a colour that says how surprising it is (autoregressive models)."""
+    """Also print every character in a colour that shows how surprising it is (autoregressive models)."""
     html: Path | None = None
     """Write all lines as a heat map to this HTML file (autoregressive models)."""
-    against: str | None = None
-    """Subtract the bits of a reference: another run over the same alphabet, `counts` of pairs of characters in the
-    scored lines, or `xz`."""
-    typical: bool = False
-    """Rank by the distance from the bits that the model expects, which are those of its own samples."""
-    seed: int = 0
-    """Seed of the draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
-    json: bool = False
-    """Print one JSON object with every line."""
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """A line and how unusual it is."""
+def main(words: Words) -> int:
+    from unordinal.tasks.lines import Measure
 
-    line: "Line"
-    score: float  # what lines are ranked by, in bits per character
-
-
-def main(argv: list[str]) -> int:
-    args = parse(BitsArgs, argv, COMMAND)
-    from unordinal.api import load
-
-    check_seed(args.seed)
+    args, values = parse(words, COMMAND, BitsArgs, Measure, skip=("text",))
     check_output(args.html)
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")
-    if args.against is not None and args.typical:
-        raise ValueError("give --against or --typical, not both: each ranks lines in its own way")
-    whole = given_text(args.text, args.file)
-    run = load(args.run, device=chosen_device(args.machine))
-    if (args.positions or args.html or args.typical) and not run.model.abilities.sequential:
-        raise ValueError(f"--positions, --html and --typical need an autoregressive model; {args.run} is none")
-    rows = ranked(run, whole, args)
+    text = given_text(args.text, args.file)
+    if not text.strip():
+        raise ValueError("the text is empty; there is nothing to score")
+    asked = Measure(text, **values, progress=progress)
+    run = args.load(args.run)
+    if (args.positions or args.html) and run.model.stepper is None:
+        raise ValueError(f"--positions and --html need an autoregressive model; {args.run} is not one")
+    lines = sorted(run.measured(asked), key=lambda line: -line.score)
     if args.html:
-        write_html(args.html, [row.line for row in rows])
+        write_html(args.html, lines)
         say(f"Heat map written to {args.html}")
-    shown = rows[: args.top]
+    shown = lines[: args.top]
     if args.json:
-        print_json({"unit": run.spec.unit, "lines": [as_values(row, args) for row in shown], "run": str(args.run)})
+        rows = [as_values(line, with_positions=args.positions) for line in shown]
+        print_json({"unit": run.spec.unit, "lines": rows, "run": args.run})
     else:
-        for row in shown:
-            line = row.line
+        has_score = asked.against is not None or asked.typical
+        for line in shown:
             error = "" if line.bits.error is None else f" ± {line.bits.error / line.bits.num_symbols:.3f}"
-            extra = f"{row.score:9.3f}" if args.against or args.typical else ""
-            text = heat(line) if args.positions else line.text
-            print(f"{line.number:>6}{extra}{line.bits.per_symbol:9.3f}{error}  {text}")
-        columns = "line, score, bits" if args.against or args.typical else "line, bits"
+            extra = f"{line.score:9.3f}" if has_score else ""
+            found = heat(line) if args.positions else line.text
+            print(f"{line.number:>6}{extra}{line.bits.per_symbol:9.3f}{error}  {found}")
+        columns = "line, score, bits" if has_score else "line, bits"
         say(f"{counted(len(shown), 'line')}: {columns} per character, text; the most surprising first.")
+    altered = sum(line.num_altered for line in lines)
+    if altered:
+        say(f"Note: the model's alphabet lacks {counted(altered, 'character')}, read as plain letters or spaces.")
     return 0
 
 
-def ranked(run: "Run", whole: str, args: BitsArgs) -> list[Ranked]:
-    """Score the lines of a text and put the most surprising first."""
-    from unordinal.tasks.lines import score_lines
-    from unordinal.tasks.reading import read
-
-    vocabulary = run.text_vocabulary("bits")
-    lines = score_lines(run.model, whole, vocabulary, seed=args.seed, progress=progress)
-    examples = [read(line.text, vocabulary).x for line in lines] if args.against or args.typical else []
-    scores = unusual(run, examples, [line.bits for line in lines], args)
-    rows = [Ranked(line, score) for line, score in zip(lines, scores, strict=True)]
-    return sorted(rows, key=lambda row: -row.score)
-
-
-def unusual(run: "Run", examples: list[Any], bits: "list[Bits]", args: BitsArgs) -> list[float]:
-    """Return what examples are ranked by, in bits per symbol."""
-    from unordinal.tasks.surprise import order_1_bits, typical_bits, xz_bits
-
-    if args.typical:
-        expected = typical_bits(run.model, args.seed)
-        later = float(expected[len(expected) // 2 :].mean())  # positions beyond those of a sample
-        usual = [float(expected[:n].sum()) + later * max(0, n - len(expected)) for n in map(len, examples)]
-        return [abs(b.bits - u) / b.num_symbols for b, u in zip(bits, usual, strict=True)]
-    if args.against is None:
-        return [b.per_symbol for b in bits]
-    if args.against == "xz":
-        other = [xz_bits(x) for x in examples]
-    elif args.against == "counts":
-        other = order_1_bits(examples, run.spec.num_classes)
-    else:
-        from unordinal.api import load
-
-        reference = load(args.against, device=chosen_device(args.machine))
-        if reference.vocabulary != run.vocabulary:
-            raise ValueError(f"{args.against} has another alphabet than {args.run}; a reference must have the same")
-        other = [b.bits for b in reference.bits(examples, seed=args.seed, progress=progress)]
-    return [(b.bits - o) / b.num_symbols for b, o in zip(bits, other, strict=True)]
-
-
-def as_values(row: Ranked, args: BitsArgs) -> dict[str, Any]:
-    """A line as plain values for JSON."""
-    values = {**row.line.to_dict(), "score": row.score}
-    return {**values, "positions": row.line.bits.positions} if args.positions else values
+def as_values(line: "Line", *, with_positions: bool) -> dict[str, Any]:
+    """Return a line as plain values for JSON."""
+    values = line.to_dict()
+    return values if with_positions else {name: value for name, value in values.items() if name != "positions"}
 
 
 def level_of(bits: float) -> int:
@@ -154,7 +100,7 @@ def level_of(bits: float) -> int:
 
 
 def heat(line: "Line") -> str:
-    """What the model saw of a line, every character in the colour of its bits; on a terminal only."""
+    """Return a line as the model sees it, every character in the colour of its bits on a terminal."""
     if not sys.stdout.isatty() or line.bits.positions is None:
         return line.symbols
     parts = [

@@ -3,15 +3,14 @@
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from unordinal.cli.common import text_of
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.parsing import POSITIONAL, Command, options_of, parse, read
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
-from unordinal.config import Alphabet, DataConfig, RunConfig
+from unordinal.cli.words import HELP, Words
+from unordinal.config import RunConfig
 from unordinal.console import print_json, progress, say
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
@@ -32,8 +31,8 @@ class PresetsArgs:
     """One JSON object on stdout."""
 
 
-def presets_main(argv: list[str]) -> int:
-    args = parse(PresetsArgs, argv, PRESETS)
+def presets_main(words: Words) -> int:
+    args = parse(words, PRESETS, PresetsArgs)
     from unordinal.pretrained import PREFIX, PRETRAINED
     from unordinal.recipes import RECIPES, SIZES, configured, experiments
 
@@ -54,7 +53,7 @@ def presets_main(argv: list[str]) -> int:
 
 
 def show_models(models: dict[str, dict[str, Any]]) -> None:
-    """Models by the shape of the data that they take."""
+    """Print the models by the shape of the data that they take."""
     width = max(map(len, models))
     print("Models: unordinal train MODEL --data WHAT [--size tiny|small|paper]")
     for title, takes in (
@@ -69,7 +68,7 @@ def show_models(models: dict[str, dict[str, Any]]) -> None:
 
 
 def show_experiments(presets: dict[str, dict[str, Any]]) -> None:
-    """The paper's experiments by data set."""
+    """Print the paper's experiments by data set."""
     print("\nThe paper's experiments, with its data and settings: unordinal train EXPERIMENT --size paper\n")
     tasks = dict.fromkeys(entry["data"] for entry in presets.values())
     for task in tasks:
@@ -83,21 +82,21 @@ def show_experiments(presets: dict[str, dict[str, Any]]) -> None:
 
 
 def show_pretrained() -> None:
-    """The models that come with the package."""
+    """Print the bundled models."""
     from unordinal.pretrained import PREFIX, PRETRAINED
 
-    print("\nTrained models that come with the package: unordinal sample pretrained:NAME\n")
+    print("\nBundled models: unordinal sample pretrained:NAME\n")
     for name, entry in PRETRAINED.items():
         print(f"  {PREFIX}{name}\n    {entry.description}")
 
 
 def num_parameters(config: RunConfig) -> int:
-    """Parameters of an experiment's model, counted without allocating them."""
+    """Return the number of parameters of an experiment's model, counted without allocating them."""
     import torch
 
     from unordinal.data.spec import DataSpec
 
-    num_classes, shape = EXPERIMENT_SHAPES[config.data.name]
+    num_classes, shape = EXPERIMENT_SHAPES[config.data.key]
     with torch.device("meta"):
         model = config.model.build(DataSpec(config.data.name, num_classes, shape))
     return sum(p.numel() for p in model.parameters())
@@ -125,24 +124,8 @@ DATA = Command(
 
 @dataclass(frozen=True)
 class DataArgs:
-    name: tyro.conf.Positional[str | None] = None
+    name: Annotated[str | None, POSITIONAL, Flag(metavar="DATA")] = None
     """A file or folder of your own, or docs, streets, text8 ...; without it, the data sets are listed."""
-    alphabet: Alphabet | None = None
-    """How text becomes classes; default text8's own for text8 and docs, bytes for enwik8, else the first that fits."""
-    data_split: str | None = None
-    """TRAIN,VAL,TEST as fractions or counts."""
-    length: int | None = None
-    """Symbols per sequence; default 256 (320 for enwik8)."""
-    num_classes: int | None = None
-    """Classes of an array or of maps; default the largest + 1."""
-    letters: str | None = None
-    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
-    colours: Path | None = None
-    """Maps in colour: a file with one class per line, a name and its colour: `road #804080` or `road 128 64 128`."""
-    height: int | None = None
-    """Rows of a map, for streets and cityscapes; default 32."""
-    width: int | None = None
-    """Columns of a map, likewise; default 64."""
     grid: Path | None = None
     """Maps: write a picture of the first ones of the test split to this PNG file."""
     baselines: bool = False
@@ -151,37 +134,34 @@ class DataArgs:
     """End with one JSON object on stdout."""
 
 
-DEFAULT_ALPHABETS: dict[str, Alphabet] = {"docs": "text8", "text8": "text8", "enwik8": "bytes"}
+def data_main(words: Words) -> int:
+    from unordinal.config import changed_settings
+    from unordinal.data import DATASETS, source_of
+    from unordinal.data.text import TextSource
 
-
-def data_main(argv: list[str]) -> int:
-    args = parse(DataArgs, argv, DATA)
-    from unordinal.data import DATASETS, check_shape, load_data
-
-    if args.name is None:
+    name = next(iter(words.all_plain), None) if words.plain or not words.has(*HELP) else None
+    name = words.plain[0] if words.plain else name
+    source = None if name is None else source_of(name)
+    static = list(options_of(DataArgs))
+    settings = list(options_of(TextSource if source is None else type(source), value=source))
+    values = read(words, DATA, [*static, *settings])
+    args = DataArgs(**{option.key: values[option.key] for option in static if option.key in values})
+    if source is None:
         if args.json:
             print_json({"data": {entry.usage: entry.description for entry in DATASETS.values()}})
         else:
             for entry in DATASETS.values():
                 print(f"{entry.usage:<17} {entry.description}")
         return 0
-    alphabet = args.alphabet or DEFAULT_ALPHABETS.get(args.name)
-    length = 320 if args.length is None and args.name == "enwik8" else args.length
-    config = DataConfig(
-        args.name,
-        alphabet,
-        args.data_split,
-        length,
-        args.num_classes,
-        letters=args.letters,
-        map_height=args.height,
-        map_width=args.width,
-        colours=None if args.colours is None else text_of(args.colours),
-    )
+    if source.key == "docs" and "alphabet" not in values:
+        values["alphabet"] = "text8"
+    given = {option.key: values[option.key] for option in settings if option.key in values}
+    given |= {"alphabet": values["alphabet"]} if "alphabet" in values else {}
+    source = changed_settings(source, given)
     check_png("--grid", args.grid)
-    if args.grid:
-        check_shape(args.name, wants_maps=True, who="--grid")
-    data = load_data(config, progress=progress)
+    if args.grid and source.shape != "maps":
+        raise ValueError(f"--grid is for maps, and {source.name} gives {source.shape}")
+    data = source.load(progress=progress)
     if args.grid:
         require_maps(data.spec)
         write_grid(args.grid, [("test", first_maps(data, "test", GRID_MAPS))], data.spec)
@@ -196,7 +176,7 @@ def data_main(argv: list[str]) -> int:
 
 
 def describe(data: "Data", others: dict[str, float]) -> None:
-    """Classes, splits, a first example and baselines, for people."""
+    """Print classes, splits, a first example and baselines."""
     what = "examples" if data.train.length is None else f"symbols, sequences of {data.train.length}"
     print(f"{data.spec.name}: {data.spec.num_classes} classes, examples of shape {data.spec.event_shape}")
     for name, size in zip(("train", "val", "test"), data.spec.split_sizes, strict=True):
@@ -206,7 +186,11 @@ def describe(data: "Data", others: dict[str, float]) -> None:
         print(f"  {name:<5} {size:>12,} {what}{cut}{tail}")
     if data.spec.vocabulary is not None and data.spec.vocabulary.symbols:
         print(f"  vocabulary {data.spec.vocabulary.symbols!r}")
-    print(f"  sha256 {data.spec.fingerprint}\n\n{data.spec.show(data.train[0])}")
+    print(f"  sha256 {data.spec.fingerprint}")
+    if data.spec.is_map:
+        print("\n--grid FILE.png shows some of the maps.")
+    else:
+        print(f"\n{data.spec.show(data.train[0])}")
     if others:
         print(f"\n{data.spec.unit.capitalize()} of the test split, fitted on train:")
         for name, bits in others.items():
@@ -216,7 +200,7 @@ def describe(data: "Data", others: dict[str, float]) -> None:
 
 
 def baselines_of(data: "Data") -> dict[str, float]:
-    """What any trained model should beat."""
+    """Return the scores that any trained model should beat."""
     from unordinal.evaluate.counts import baselines, map_baselines
 
     data.require("train", "test")

@@ -5,44 +5,48 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from unordinal.settings import Range
 
 if TYPE_CHECKING:
     import torch
 
-Device = Literal["auto", "cpu", "cuda", "mps"]
+    from unordinal.api import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MachineArgs:
-    """Where to compute."""
+    """A base of the arguments of commands that compute."""
 
-    device: Device = "auto"
-    """auto takes cuda, then mps, then the cpu."""
-    threads: int | None = None
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Device to compute on; auto takes cuda, then mps, then the cpu."""
+    threads: Annotated[int | None, Range(1)] = None
     """CPU threads; default torch's choice."""
+    json: bool = False
+    """End with one JSON object on stdout."""
 
+    def chosen_device(self) -> "torch.device":
+        """Return the device, after setting the number of threads."""
+        import torch
 
-def chosen_device(machine: MachineArgs) -> "torch.device":
-    """The device asked for, and the number of threads set."""
-    import torch
+        from unordinal.train.start import device_named
 
-    if machine.threads is not None:
-        if machine.threads < 1:
-            raise ValueError(f"--threads must be at least 1, got {machine.threads}")
-        torch.set_num_threads(machine.threads)
-    has_mps = torch.backends.mps.is_available() and os.environ.get("WORLD_SIZE", "1") == "1"  # gloo cannot reach it
-    available = {"cuda": torch.cuda.is_available(), "mps": has_mps, "cpu": True}
-    if machine.device == "auto":
-        return torch.device(next(name for name, there in available.items() if there))
-    if not available[machine.device]:
-        there = [name for name, is_there in available.items() if is_there]
-        raise ValueError(f"no device {machine.device} here; available: {', '.join(there)}")
-    return torch.device(machine.device)
+        if self.threads is not None:
+            if self.threads < 1:
+                raise ValueError(f"--threads must be at least 1, got {self.threads}")
+            torch.set_num_threads(self.threads)
+        return device_named(self.device)
+
+    def load(self, reference: str) -> "Run":
+        """Load a run on the device."""
+        from unordinal.api import load
+
+        return load(reference, device=self.chosen_device())
 
 
 def peak_memory_megabytes() -> int | None:
-    """Most memory this process has held, where the platform tells."""
+    """Return the most memory that this process has held, if the platform tells."""
     try:
         import resource
     except ImportError:  # Windows
@@ -52,7 +56,7 @@ def peak_memory_megabytes() -> int | None:
 
 
 def check_output(path: Path | None) -> None:
-    """Refuse a file that cannot be written, before the work that fills it."""
+    """Raise a ValueError if a file cannot be written, before the work that fills it."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -64,32 +68,39 @@ def check_output(path: Path | None) -> None:
 
 
 def text_of(path: Path) -> str:
-    """The text of a small file."""
+    """Return the text of a small file."""
     try:
         return path.expanduser().read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
 
 
-def check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"--seed must be between 0 and {2**63 - 1}, got {seed}")
-
-
-# Settings whose flags have another name than they have in Python.
-FLAGS = {
-    "split": "--data-split",
-    "map_height": "--height",
-    "map_width": "--width",
-    "num_samples": "--num",
-}
+# Settings whose options have another name than they have in Python.
+FLAGS = {"split": "--data-split", "map_height": "--height", "map_width": "--width", "num_samples": "--num"}
+# Words in backticks that are names, not settings: they stay as they are.
+NAMES = {"counts", "xz", "train", "val", "test"}
 SETTING = re.compile(r"`([a-z][a-z0-9_.]*)`")
 
 
-def as_flags(message: str) -> str:
-    """A message of the library with its settings, which stand in backticks, written as flags.
+def as_flags(message: str, options: frozenset[str] | None = None) -> str:
+    """Return a message of the library with its settings, which stand in backticks, written as options.
+
+    Args:
+        message: the message.
+        options: the options that the command has; a setting that is not one of them keeps its name.
 
     >>> as_flags("`lr` must be above 0; see `optim.matrix_lr`")
     '--lr must be above 0; see --optim.matrix-lr'
+    >>> as_flags("`bits` is for text", frozenset({"--lr"}))
+    'bits is for text'
     """
-    return SETTING.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), message)
+
+    def replaced(match: "re.Match[str]") -> str:
+        name = match[1]
+        plain = f"--{name.replace('_', '-')}"
+        for flag in (plain, FLAGS.get(name, plain)):
+            if options is None or flag in options:
+                return FLAGS.get(name, flag) if options is None else flag
+        return name
+
+    return SETTING.sub(replaced, message)

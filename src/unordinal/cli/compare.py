@@ -1,15 +1,14 @@
 """`unordinal compare RUN RUN`."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, check_seed, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import print_json, progress
 from unordinal.names import counted
+from unordinal.settings import Flag
 
 COMMAND = Command(
     "unordinal compare",
@@ -22,35 +21,22 @@ COMMAND = Command(
 
 
 @dataclass(frozen=True)
-class CompareArgs:
-    first: tyro.conf.Positional[Path]
-    """Folder of a run; its data are scored."""
-    second: tyro.conf.Positional[Path]
-    """Folder of another run, of data with the same classes."""
-    split: Literal["train", "val", "test"] | None = None
-    """Which part of the data; default test, or all of --data."""
-    data: str | None = None
-    """Other data than the first run's own."""
-    repeats: int = 4
-    """Draws of a bound per example; exact likelihoods need none."""
-    num_examples: int | None = None
-    """Score only the first N examples; default the whole split."""
-    seed: int = 0
-    """Seed of the draws, the same for both."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
-    json: bool = False
-    """End with one JSON object on stdout."""
+class CompareArgs(MachineArgs):
+    first: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
+    """A run; its data are scored."""
+    second: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
+    """Another run, of data with the same classes."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(CompareArgs, argv, COMMAND)
-    from unordinal.api import compare, load
+def main(words: Words) -> int:
+    from unordinal.evaluate.compare import Compare
 
-    check_seed(args.seed)
-    device = chosen_device(args.machine)
-    first, second = (load(path, device=device) for path in (args.first, args.second))
-    settings = {"repeats": args.repeats, "num_examples": args.num_examples, "seed": args.seed}
-    result = compare(first, second, args.data, split=args.split, progress=progress, **settings)
+    args, values = parse(words, COMMAND, CompareArgs, Compare)
+    from unordinal.api import compare
+
+    asked = Compare(**values)
+    first, second = (args.load(path) for path in (args.first, args.second))
+    result = compare(first, second, **values, progress=progress)
     for path, bits, kind in zip((args.first, args.second), (result.first, result.second), result.kinds, strict=True):
         print(f"{path}: {bits:.4f} {result.unit} ({kind})")
     error = "" if result.standard_error is None else f" ± {result.standard_error:.4f}"
@@ -59,5 +45,5 @@ def main(argv: list[str]) -> int:
         f"{result.split}; {result.verdict}"
     )
     if args.json:
-        print_json({**result.to_dict(), "runs": [str(args.first), str(args.second)], "seed": args.seed})
+        print_json({**result.to_dict(), "runs": [args.first, args.second], "seed": asked.seed})
     return 0

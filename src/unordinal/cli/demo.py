@@ -1,14 +1,14 @@
-"""`unordinal demo`: what the models in the box can do, then the main job on text that every Python has."""
+"""`unordinal demo`: show what the bundled models can do, then train on text that every Python has."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs
+from unordinal.cli.parsing import Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
+from unordinal.settings import Range
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,38 +17,37 @@ if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.evaluate.likelihood import Score
 
-MODELS = {"arm": 2 / 3, "multinomial": 1 / 3}  # and each one's share of the minutes
+# The steps that each model trains for; on a busy machine a time limit ends them early.
+STEPS = {"arm": 900, "multinomial": 260}
+SHARES = {"arm": 0.55, "multinomial": 0.45}  # of the time limit
 NAMES = {"arm": "autoregressive Transformer", "multinomial": "multinomial diffusion"}
 NUM_SAMPLES, SCORE_REPEATS = 3, 4
 
 COMMAND = Command(
     "unordinal demo",
-    "Show what the models that come with the package can do, then train, score and sample two small ones.\n\n"
-    "A text emerges from noise, gaps are filled, a text goes on, mistyped letters are corrected, and surprising ones "
-    "are pointed out. Then models are trained on the docstrings of Python's standard library: an autoregressive "
-    "Transformer for two thirds of the minutes, a multinomial diffusion for the rest. The demo prints bits per "
-    "character beside count models and xz, samples of both models, and how one sample emerges from noise. It leaves "
+    "Show what the bundled models can do, then train, score and sample two small ones.\n\n"
+    "A text emerges from noise, gaps are filled, a text is continued, mistyped letters are corrected, and surprising "
+    "letters are marked. Then two models are trained on the docstrings of Python's standard library: an autoregressive "
+    "Transformer and a multinomial diffusion, each for a fixed number of steps. The demo prints bits per character "
+    "next to those of count models and xz, samples of both models, and how one sample emerges from noise. It leaves "
     "the runs and a report.html under runs/.",
-    ("unordinal demo --minutes 3",),
+    ("unordinal demo", "unordinal demo --minutes 3"),
 )
 
 
 @dataclass(frozen=True)
-class DemoArgs:
-    minutes: float = 3.0
-    """Training time of both models together."""
+class DemoArgs(MachineArgs):
+    minutes: Annotated[float, Range(above=0)] = 12.0
+    """Longest training time of both models together; they take about three minutes on two free cores."""
     out: Path | None = None
     """Folder of the runs and the report; default a new one under runs/."""
     seed: int = 0
     """Seed of everything."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
-    json: bool = False
-    """End with one JSON object on stdout."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a trained model has to show."""
+    """A trained model, its score and its samples."""
 
     run: "Run"
     score: "Score"
@@ -56,21 +55,20 @@ class Shown:
     chain: "list[tuple[float, Tensor]]"  # of the first sample, where the model has one
 
 
-def main(argv: list[str]) -> int:
-    args = parse(DemoArgs, argv, COMMAND)
+def main(words: Words) -> int:
+    args = parse(words, COMMAND, DemoArgs)
     from unordinal.cli.train import free_name
-    from unordinal.config import DataConfig
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines
 
     if not args.minutes > 0:
         raise ValueError(f"--minutes must be above 0, got {args.minutes:g}")
     show_pretrained(args)
-    data = load_data(DataConfig("docs", alphabet="text8"), progress=progress)
+    data = load_data("docs", alphabet="text8", progress=progress)
     folder = args.out or free_name(Path("runs") / "demo")
     results: dict[str, Shown] = {}
-    for model, share in MODELS.items():
-        code = train(model, share * args.minutes, data, folder / model, args)
+    for model in STEPS:
+        code = train(model, data, folder / model, args)
         if code:
             return code
         results[model] = shown(folder / model, data, args)
@@ -98,15 +96,13 @@ UNUSUAL = "paris is the capital of frange and of the art of cooking"
 
 
 def show_pretrained(args: DemoArgs) -> None:
-    """What the models that come with the package can do."""
-    from unordinal.api import load
+    """Print what the bundled models can do."""
     from unordinal.evaluate.report import chain_rows
-    from unordinal.tasks.drawing import draw
+    from unordinal.tasks.drawing import Sample, sample
 
-    device = chosen_device(args.machine)
-    masked, causal = (load(f"pretrained:text8-{name}", device=device) for name in ("absorbing", "arm"))
-    how: dict[str, Any] = {"steps": EMERGING_CALLS, "temperature": 0.7}
-    drawn = draw(masked.model, 1, seed=args.seed, with_chain=True, event_shape=(EMERGING_LENGTH,), **how)
+    masked, causal = (args.load(f"pretrained:text8-{name}") for name in ("absorbing", "arm"))
+    emerging = Sample(1, steps=EMERGING_CALLS, temperature=0.7, length=EMERGING_LENGTH, seed=args.seed)
+    drawn = sample(masked.model, masked.spec, emerging, with_chain=True)
     print("Text out of noise, by pretrained:text8-absorbing (trained on the beginning of Wikipedia):")
     for _, x in chain_rows(drawn.chain, EMERGING_ROWS):
         print(f"  {masked.spec.show_noisy(x)}")
@@ -114,7 +110,7 @@ def show_pretrained(args: DemoArgs) -> None:
     for proposal in masked.fill(GAPS, num=3, judge=causal, seed=args.seed).proposals:
         print(f"  {proposal.text}")
     (text,) = causal.sample(1, seed=args.seed, prompt=PROMPT, length=CONTINUED_LENGTH, temperature=0.8)
-    print(f"\nA text that goes on after {PROMPT!r}, by pretrained:text8-arm:\n  {text}")
+    print(f"\nA continuation of {PROMPT!r}, by pretrained:text8-arm:\n  {text}")
     corrected = causal.correct(MISTYPED, error_rate=MISTYPED_RATE, beam=MISTYPED_BEAM)
     print(f"\nMistyped letters, and what the model makes of them:\n  {MISTYPED}\n  {corrected.text}")
     (found,) = causal.bits([UNUSUAL])
@@ -124,38 +120,34 @@ def show_pretrained(args: DemoArgs) -> None:
     print(f"  {UNUSUAL}\n  {digits}\n", flush=True)
 
 
-def train(model: str, minutes: float, data: "Data", path: Path, args: DemoArgs) -> int:
-    """Train a model at size tiny for some minutes; the exit code."""
+def train(model: str, data: "Data", path: Path, args: DemoArgs) -> int:
+    """Train a model at size tiny for its steps, and return the exit code."""
     from unordinal.cli.train import train_and_tell
-    from unordinal.config import DataConfig
+    from unordinal.config import with_settings
+    from unordinal.data import source_of
     from unordinal.recipes import configured
 
-    base = configured(model, "tiny")
-    config = replace(
-        base,
-        data=DataConfig("docs", alphabet="text8"),
-        train=replace(base.train, minutes=minutes, seed=args.seed),
-    )
-    advice = "the demo starts anew each time"
-    return train_and_tell(config, data, path, args.machine, resume=False, as_json=False, advice=advice)
+    base = configured(model, "tiny", data=source_of("docs"))
+    settings = {"alphabet": "text8", "steps": STEPS[model], "minutes": SHARES[model] * args.minutes, "seed": args.seed}
+    advice, machine = "the demo starts again from the beginning each time", replace(args, json=False)
+    return train_and_tell(with_settings(base, settings), data, path, machine, resume=False, advice=advice)
 
 
 def shown(path: Path, data: "Data", args: DemoArgs) -> Shown:
     """Score a run and draw from it."""
-    from unordinal.api import load, reverse_steps, score
-    from unordinal.tasks.drawing import draw
+    from unordinal.evaluate.likelihood import Evaluate
+    from unordinal.tasks.drawing import Sample, sample
 
-    run = load(path, device=chosen_device(args.machine))
-    can = run.model.abilities
+    run = args.load(str(path))
     repeats = None if run.model.is_exact else SCORE_REPEATS
-    scored = score(run, data, repeats=repeats, seed=args.seed, progress=progress)
-    steps: dict[str, Any] = {"steps": reverse_steps(None, can.steps)} if can.chain else {}
-    drawn = draw(run.model, NUM_SAMPLES, seed=args.seed, with_chain=can.chain, progress=progress, **steps)
+    scored = run.scored(Evaluate(repeats=repeats, seed=args.seed, progress=progress), data)
+    asked = Sample(NUM_SAMPLES, seed=args.seed, progress=progress)
+    drawn = sample(run.model, run.spec, asked, with_chain=run.model.denoiser is not None)
     return Shown(run, scored, [run.spec.show(x) for x in drawn.x], drawn.chain)
 
 
 def tell(results: dict[str, Shown], others: dict[str, float]) -> None:
-    """The results on stdout."""
+    """Print the results."""
     from unordinal.evaluate.report import chain_rows
 
     print("\nBits per character of the test split (lower is better):")
@@ -181,7 +173,7 @@ def table_rows(results: dict[str, Shown], others: dict[str, float]) -> list[tupl
 
 
 def write_report(folder: Path, results: dict[str, Shown], others: dict[str, float]) -> Path:
-    """report.html beside the runs."""
+    """Write report.html next to the runs and return its path."""
     from unordinal.data.storage import replacing
     from unordinal.evaluate.report import Report, chain_png
 

@@ -1,15 +1,15 @@
 """`unordinal evaluate RUN`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from unordinal.api import Run
@@ -32,117 +32,77 @@ COMMAND = Command(
 
 
 @dataclass(frozen=True)
-class EvaluateArgs:
-    run: tyro.conf.Positional[Path]
-    """Folder that `unordinal train` made."""
-    split: Literal["train", "val", "test", "exact"] | None = None
-    """Which part of the data; default test, or all of --data. exact is every x weighted by its probability, for data
-    whose probabilities are known."""
-    bound: Literal["elbo", "iwbo"] = "elbo"
-    """The evidence lower bound, or the tighter importance-weighted one of --k draws (not for every model)."""
-    k: int = 1000
-    """Importance samples per example, with --bound iwbo; memory does not grow with it."""
-    data: str | None = None
-    """Other data than the run's own: texts are encoded with its vocabulary, arrays and maps have its classes."""
-    data_split: str | None = None
+class EvaluateArgs(MachineArgs):
+    run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
+    """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
+    data_split: Annotated[str | None, Flag(metavar="TRAIN,VAL,TEST")] = None
     """TRAIN,VAL,TEST of --data, with --split; default the data set's own, or 0.9,0.05,0.05."""
-    in_order: bool = False
-    """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
-    order: Literal["left-to-right", "right-to-left", "random"] | None = None
-    """Absorbing diffusion: the exact likelihood when positions are drawn in this order, at one network call each."""
-    times: Literal["stratified", "all"] = "stratified"
-    """Diffusion: spread times over the examples, or compute every one of the T terms."""
-    repeats: int | None = None
-    """Draws of the bound per example (diffusion: times, or with --times all draws of x_t); default 1, 16 for exact,
-    with --per-example enough to tell examples apart."""
-    num_examples: int | None = None
-    """Score only the first N examples; default the whole split."""
-    batch_size: int = 32
-    """Examples per network call."""
     per_example: Path | None = None
     """Write each example's bits per dimension, their error, and the text or the file name to this CSV file."""
     plot: Path | None = None
-    """Write a picture to this PNG file: exact probabilities beside the model's, or how the examples' bits spread."""
+    """Write a picture to this PNG file: exact probabilities next to the model's, or how the examples' bits spread."""
     invalid_samples: int = 64
-    """Samples from which to estimate a flow's mass on codes that mean no class; 0 for none."""
-    seed: int = 0
-    """Seed of the draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
-    json: bool = False
-    """End with one JSON object on stdout."""
+    """Samples from which to estimate a flow's mass on codes that stand for no class; 0 for none."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(EvaluateArgs, argv, COMMAND)
-    from unordinal.api import load
-    from unordinal.evaluate.exact import EXACT, entropy
+def main(words: Words) -> int:
+    from unordinal.evaluate.likelihood import EXACT, Evaluate
+
+    args, values = parse(words, COMMAND, EvaluateArgs, Evaluate)
+    from unordinal.evaluate.exact import entropy
     from unordinal.evaluate.invalid import invalid_mass
     from unordinal.parallel.group import current_group
-    from unordinal.rundata import data_of
+    from unordinal.runs.data import data_for
 
-    check_arguments(args)
-    run = load(args.run, device=chosen_device(args.machine))
+    asked = Evaluate(**values, per_example=bool(args.per_example or args.plot), progress=progress)
+    check_arguments(args, has_data=asked.data is not None)
+    run = args.load(args.run)
     with current_group().one_first():
-        data = data_of(run, args.data, progress, split=args.data_split, is_whole=args.split is None)
-    split = args.split or "test"
+        data = data_for(run, asked.data, progress, split=args.data_split, is_whole=asked.split is None)
     for note in data.notes:
         say(f"Note: {note}.")
-    if args.data is not None and args.split is None and data.spec.fingerprint == run.spec.fingerprint:
+    if asked.data is not None and asked.split is None and data.spec.fingerprint == run.spec.fingerprint:
         say("Note: these are the data that the run was trained on; most of them were seen in training.")
-    result = scored(run, data, args, split)
+    result = run.scored(asked, data)
     if not current_group().is_first:
         return 0
-    values = {**result.to_dict(), "run": str(args.run), "data": data.spec.name, "seed": args.seed}
+    shown = {**result.to_dict(), "run": args.run, "data": data.spec.name, "seed": asked.seed}
     print(result)
     if data.pmf is not None:
-        values["entropy_nats"] = entropy(data.pmf)
+        shown["entropy_nats"] = entropy(data.pmf)
         print(f"{result.nats_per_example:.4f} nats per example; the exact entropy is {entropy(data.pmf):.4f}")
-    unscored = 0 if split == EXACT else data.split(split).num_unscored
-    if unscored and args.num_examples is None:
-        say(f"Note: the last {unscored} symbols of the split do not fill a sequence and are not scored.")
-    if run.model.abilities.invalid_codes and args.invalid_samples:
+    part = None if asked.split == EXACT else data.split(asked.split or "test")
+    if part is not None and part.num_unscored and asked.num_examples is None:
+        say(f"Note: the last {part.num_unscored} symbols of the split do not fill a sequence and are not scored.")
+    if run.model.has_invalid_codes and args.invalid_samples:
         invalid = invalid_mass(
-            run.model, args.invalid_samples, batch_size=args.batch_size, seed=args.seed, progress=progress
+            run.model, args.invalid_samples, batch_size=asked.batch_size, seed=asked.seed, progress=progress
         )
-        values["invalid"] = invalid.to_dict()
+        shown["invalid"] = invalid.to_dict()
         print(invalid)
     if args.per_example:
-        write_examples(args.per_example, run, None if split == EXACT else data.split(split), result)
+        write_examples(args.per_example, run, part, result)
         say(f"{counted(result.num_examples, 'example')} written to {args.per_example}")
     if args.plot:
-        write_plot(args.plot, run, data, result, args.seed)
+        write_plot(args.plot, run, data, result, asked.seed)
         say(f"Picture written to {args.plot}")
     if args.json:
-        print_json(values)
+        print_json(shown)
     return 0
 
 
-def check_arguments(args: EvaluateArgs) -> None:
-    """Complain before any work."""
-    from unordinal.evaluate.likelihood import check_bound
-
-    if args.batch_size < 1:
-        raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
-    if args.data_split is not None and args.data is None:
+def check_arguments(args: EvaluateArgs, *, has_data: bool) -> None:
+    """Raise a ValueError for arguments that do not fit together, before any work."""
+    if args.data_split is not None and not has_data:
         raise ValueError("--data-split goes with --data; a run's own data keep the split they were trained with")
     if args.invalid_samples < 0 or args.invalid_samples == 1:
         raise ValueError(f"--invalid-samples must be 0 or at least 2, got {args.invalid_samples}")
-    if args.repeats is not None and args.repeats < 1:
-        raise ValueError(f"--repeats must be at least 1, got {args.repeats}")
-    check_bound(args.bound, args.k)
-    if args.repeats is not None and args.bound == "iwbo":
-        raise ValueError(f"--repeats {args.repeats} is for the ELBO; with --bound iwbo give --k")
-    if args.in_order and (args.bound == "iwbo" or args.split == "exact"):
-        raise ValueError("--in-order is for exact likelihoods of a text; leave out --bound iwbo and --split exact")
-    if args.num_examples is not None and args.split == "exact":
-        raise ValueError(f"--split exact scores every x; leave out --num-examples {args.num_examples}")
     for path in (args.per_example, args.plot):
         check_output(path)
-    check_seed(args.seed)
 
 
 def write_examples(path: Path, run: "Run", split: "Split | None", result: "Score") -> None:
-    """Each example's bits, their error where it has one, and the text or the name of the example's file."""
+    """Write each example's bits, their error if there is one, and the text or the name of the example's file."""
     import csv
     import io
 
@@ -164,54 +124,17 @@ def write_examples(path: Path, run: "Run", split: "Split | None", result: "Score
         file.write(text.getvalue().encode())
 
 
-def scored(run: "Run", data: "Data", args: EvaluateArgs, split: str) -> "Score":
-    """The bound that was asked for, on the split that was asked for."""
-    from unordinal.api import score
-    from unordinal.evaluate.exact import EXACT, score_pmf
-
-    if split == EXACT and data.pmf is None:
-        raise ValueError(f"the probabilities of {data.spec.name} are not known; use --split train, val or test")
-    if split == EXACT:
-        assert data.pmf is not None
-        return score_pmf(
-            run.model,
-            data.pmf,
-            bound=args.bound,
-            k=args.k,
-            repeats=args.repeats,
-            seed=args.seed,
-            progress=progress,
-        )
-    return score(
-        run,
-        data,
-        split=split,
-        bound=args.bound,
-        k=args.k,
-        times=args.times,
-        repeats=args.repeats,
-        per_example=bool(args.per_example or args.plot),
-        in_order=args.in_order,
-        order=args.order,
-        num_examples=args.num_examples,
-        batch_size=args.batch_size,
-        seed=args.seed,
-        progress=progress,
-    )
-
-
 def write_plot(path: Path, run: "Run", data: "Data", result: "Score", seed: int) -> None:
-    """The picture of `--plot`."""
-    import torch
-
+    """Write the picture of `--plot`."""
     from unordinal.data.storage import replacing
-    from unordinal.evaluate.exact import EXACT
+    from unordinal.evaluate.likelihood import EXACT
     from unordinal.evaluate.report import plot_pmf, plot_spread
     from unordinal.model import device_of
+    from unordinal.parallel.randomness import generator_of
 
     with replacing(path) as file:
         if result.split == EXACT and data.pmf is not None and data.pmf.ndim == 2:
-            generator = torch.Generator(device_of(run.model)).manual_seed(seed)
+            generator = generator_of(seed, device=device_of(run.model))
             with progress("Sampling", None):
                 samples = run.model.sample(NUM_PLOTTED, generator=generator).cpu()
             plot_pmf(data.pmf, result, samples, file)

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import tyro
+from typing import Annotated
 
 from unordinal.cli.common import check_output
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
+from unordinal.settings import Flag
 
 COMMAND = Command(
     "unordinal export",
@@ -21,16 +22,16 @@ COMMAND = Command(
 
 @dataclass(frozen=True)
 class ExportArgs:
-    run: tyro.conf.Positional[Path]
-    """Folder of a run, or a model that comes with the package."""
-    file: tyro.conf.Positional[Path]
+    run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
+    """Folder of a run, or a bundled model."""
+    file: Annotated[Path, POSITIONAL]
     """The file to write, which ends in .onnx."""
     json: bool = False
     """End with one JSON object on stdout."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(ExportArgs, argv, COMMAND)
+def main(words: Words) -> int:
+    args = parse(words, COMMAND, ExportArgs)
     if args.file.suffix.lower() != ".onnx":
         raise ValueError(f"expected a file that ends in .onnx, got {args.file}")
     check_output(args.file)
@@ -45,7 +46,7 @@ def main(argv: list[str]) -> int:
     from unordinal.tasks.exporting import export_onnx
 
     run = load(args.run)
-    if not run.model.abilities.network:
+    if run.model.network is None:
         raise ValueError(
             f"{args.run} is of {run.config.preset}, which has no single network; export a diffusion or arm"
         )

@@ -1,4 +1,4 @@
-"""Pictures of maps that several commands write."""
+"""Write pictures of maps, for several commands."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +17,14 @@ MOST_MAPS = 64  # that a grid shows
 
 
 def check_png(flag: str, path: Path | None) -> None:
-    """Refuse a picture that cannot be written, before the work that it shows."""
+    """Raise a ValueError if a picture cannot be written, before the work that it shows."""
     check_output(path)
     if path is not None and path.suffix.lower() != ".png":
         raise ValueError(f"{flag} writes a .png, got {path.name}")
 
 
 def write_grid(path: Path, groups: "Sequence[tuple[str, Tensor]]", spec: "DataSpec") -> None:
-    """Titled groups of maps, the first 64 of each, as one PNG."""
+    """Write titled groups of maps, the first 64 of each, as one PNG."""
     from unordinal.data.storage import replacing
     from unordinal.evaluate.pictures import plot_grid
 
@@ -33,7 +33,7 @@ def write_grid(path: Path, groups: "Sequence[tuple[str, Tensor]]", spec: "DataSp
 
 
 def first_maps(data: "Data", split: str, num: int) -> "Tensor":
-    """The first examples of a split."""
+    """Return the first examples of a split."""
     import numpy as np
 
     data.require(split)
@@ -41,5 +41,6 @@ def first_maps(data: "Data", split: str, num: int) -> "Tensor":
 
 
 def require_maps(spec: "DataSpec") -> None:
+    """Raise a ValueError if the examples are not maps."""
     if not spec.is_map:
         raise ValueError(f"pictures are for maps; the examples of {spec.name} have shape {spec.event_shape}")

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import tyro
-
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import print_json, say
 
 COMMAND = Command(
@@ -17,14 +17,14 @@ COMMAND = Command(
 
 @dataclass(frozen=True)
 class RunsArgs:
-    folder: tyro.conf.Positional[Path] = Path("runs")
-    """Where to look for run folders, at any depth."""
+    folder: Annotated[Path, POSITIONAL] = Path("runs")
+    """Folder to search for runs, at any depth."""
     json: bool = False
     """One JSON object on stdout."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(RunsArgs, argv, COMMAND)
+def main(words: Words) -> int:
+    args = parse(words, COMMAND, RunsArgs)
     from unordinal.runs.folder import list_runs
 
     if not args.folder.is_dir():

@@ -1,24 +1,22 @@
 """`unordinal sample RUN`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, check_output, check_seed, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.parsing import POSITIONAL, Command, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
+from unordinal.cli.words import Words
 from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_samples
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from unordinal.api import Run
-    from unordinal.data.spec import DataSpec
-    from unordinal.model import CategoricalModel
     from unordinal.tasks.drawing import Samples
 
 RECONSTRUCTED = 8  # maps at a time
@@ -38,106 +36,70 @@ COMMAND = Command(
 
 
 @dataclass(frozen=True)
-class SampleArgs:
-    run: tyro.conf.Positional[Path]
-    """Folder that `unordinal train` made."""
-    num: int = 4
-    """How many samples."""
-    steps: int | Literal["all"] | None = None
-    """Diffusion: network calls to make, spread over the chain; default at most 256, `all` for the whole chain."""
-    sampler: Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence"] | None = None
-    """Diffusion: how to get from noise to data; default the one that suits the model."""
-    length: int | None = None
-    """Symbols per sample; default the length the model was trained with."""
-    height: int | None = None
-    """Rows of a map; default what the model was trained with."""
-    width: int | None = None
-    """Columns of a map, likewise."""
+class SampleArgs(MachineArgs):
+    run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
+    """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
     out: Path | None = None
-    """Write the samples here instead of printing them: .npy or .json for classes, .fasta, .txt or the like for text. A
-    name without an ending is a folder, for many samples: they are written there in files of 32 batches with a manifest,
-    by as many processes as torchrun starts, and the same command again draws what is missing."""
-    batch_size: int = 32
-    """Samples drawn at a time."""
+    """Write the samples here instead of printing them: .npy or .json for classes, .png for maps, .fasta or .txt for
+    text. A name without an ending is a folder, for many samples: they are written there in files of 32 batches with a
+    manifest, by as many processes as torchrun starts, and the same command again draws what is missing."""
     chain: Path | None = None
     """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
     an animated map, .html for a page that plays it, .json, or one line of text per step."""
     grid: Path | None = None
-    """Maps: write the samples (the first 64), beside as many of the test split where the data are at hand, to this PNG
+    """Maps: write the samples (the first 64), next to as many of the test split if the data are at hand, to this PNG
     file."""
     reconstruct: Path | None = None
-    """Maps: write test maps and what becomes of them to this PNG file: through the latent of a VAE, or half-way into
-    the noise of a diffusion and back (an argmax flow gives them back as they are)."""
-    invalid: Literal["keep", "resample"] = "keep"
-    """Flows: what to do with codes that mean no class; keep shows them as the replacement character and counts them,
-    resample draws the sample anew, at most 20 times."""
-    temperature: float = 1.0
-    """Autoregressive models and diffusions: divide the logits by this; below 1 samples are likelier, at 0 the likeliest
-    class is taken each time."""
-    top_p: float = 1.0
-    """Diffusion: draw only from the likeliest classes that together have this probability."""
-    greedy_tail: float = 0.0
-    """Diffusion: take the likeliest class in this last part of the chain, between 0 and 1."""
-    prompt: str | None = None
-    """Autoregressive models of text: let every sample begin with this."""
-    seed: int = 0
-    """Seed of the draws."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
-    json: bool = False
-    """End with one JSON object on stdout, samples included."""
+    """Maps: write test maps and their reconstructions to this PNG file: through the latent of a VAE, or half-way into
+    the noise of a diffusion and back (an argmax flow returns them unchanged)."""
 
 
-def main(argv: list[str]) -> int:
-    args = parse(SampleArgs, argv, COMMAND)
-    from unordinal.api import load
+def main(words: Words) -> int:
+    from unordinal.tasks.drawing import Sample
+
+    args, values = parse(words, COMMAND, SampleArgs, Sample)
     from unordinal.parallel.group import current_group
-    from unordinal.tasks.drawing import draw
+    from unordinal.tasks.drawing import MOST_STEPS, model_settings, sample
 
+    asked = Sample(**values, progress=progress)
     check_arguments(args)
-    run = load(args.run, device=chosen_device(args.machine))
-    shape = shape_of(args, run.spec)
-    settings = settings_of(args, run)
+    run = args.load(args.run)
+    if asked.invalid == "resample" and not run.model.has_invalid_codes:
+        say("Note: this model has no invalid codes; there is nothing to resample.")
     if args.out is not None and is_folder(args.out):
-        return write_folder(
-            args.out, run, args.num, args.batch_size, args.seed, settings={**settings, "event_shape": shape}
-        )
-    tests = maps_to_show(args, run)
-    drawn = draw(
-        run.model,
-        args.num,
-        seed=args.seed,
-        with_chain=args.chain is not None,
-        batch_size=args.batch_size,
-        progress=progress,
-        event_shape=shape,
-        **settings,
-    )
+        settings = model_settings(run.model, run.spec, asked)
+        return write_folder(args.out, run, asked.num, asked.batch_size, asked.seed, settings=settings)
+    if args.out is not None and args.out.suffix.lower() == ".png":
+        require_maps(run.spec)
+    tests = maps_to_show(args, run, asked.num)
+    drawn = sample(run.model, run.spec, asked, with_chain=args.chain is not None)
     if not current_group().is_first:  # every process has drawn the same
         return 0
+    if asked.steps is None and drawn.steps == MOST_STEPS and (drawn.whole_steps or 0) > MOST_STEPS:
+        say(f"Took {drawn.steps} of the {drawn.whole_steps} reverse steps; --steps all takes them all.")
     x = drawn.x
     shown = [run.spec.show(row) for row in x]
     if args.out:
-        write_samples(args.out, x, shown)
-        say(f"{counted(args.num, 'sample')} written to {args.out}")
-    write_pictures(args, run, drawn, tests)
+        write_samples(args.out, x, shown, run.spec)
+        say(f"{counted(asked.num, 'sample')} written to {args.out}")
+    write_pictures(args, run, drawn, tests, asked.seed)
     if not (args.out or args.json or args.grid):
         print_samples(shown)
     made = f", {drawn.network_calls:g} network calls each" if drawn.network_calls else ""
-    bad = f", {drawn.num_invalid} invalid codes" if run.model.abilities.invalid_codes else ""
+    bad = f", {drawn.num_invalid} invalid codes" if run.model.has_invalid_codes else ""
     size = " x ".join(map(str, x.shape[1:]))
-    say(f"{counted(args.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}.")
+    say(f"{counted(asked.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}.")
     if args.json:
-        values: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
-        values |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
-        values |= {"network_calls": drawn.network_calls, "steps": settings.get("steps") or run.model.abilities.steps}
-        if run.model.abilities.prompt:
-            values |= {"temperature": args.temperature, "prompt": args.prompt}
-        print_json({**values, "seed": args.seed, "run": str(args.run)})
+        result: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
+        result |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
+        result |= {"network_calls": drawn.network_calls, "steps": drawn.steps}
+        result |= {"temperature": asked.temperature, "prompt": asked.prompt, "seed": asked.seed}
+        print_json({**result, "run": args.run})
     return 0
 
 
 def print_samples(shown: list[str]) -> None:
-    """Samples on stdout, a blank line between them, or a numbered line where they hold blank lines themselves."""
+    """Print samples with a blank line between them, or with numbered lines if they hold blank lines themselves."""
     is_numbered = any("\n\n" in text for text in shown)
     for number, text in enumerate(shown, start=1):
         if is_numbered:
@@ -146,14 +108,7 @@ def print_samples(shown: list[str]) -> None:
 
 
 def check_arguments(args: SampleArgs) -> None:
-    """Complain before any work."""
-    if args.num < 1:
-        raise ValueError(f"--num must be at least 1, got {args.num}")
-    for name, value in (("--length", args.length), ("--height", args.height), ("--width", args.width)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if args.batch_size < 1:
-        raise ValueError(f"--batch-size must be at least 1, got {args.batch_size}")
+    """Raise a ValueError for files that cannot be written, before any work."""
     if args.out is not None and is_folder(args.out) and (args.chain or args.grid or args.reconstruct or args.json):
         raise ValueError(
             f"--out {args.out} is a folder of samples, without pictures or JSON; give it an ending for a file"
@@ -164,85 +119,33 @@ def check_arguments(args: SampleArgs) -> None:
     check_output(args.chain)
     check_png("--grid", args.grid)
     check_png("--reconstruct", args.reconstruct)
-    check_seed(args.seed)
 
 
-def settings_of(args: SampleArgs, run: "Run") -> dict[str, Any]:
-    """What to pass on to the model; flags that it has no use for are refused."""
-    from unordinal.tasks.drawing import check_able
-
-    can = run.model.abilities
-    given = {
-        "steps": args.steps is not None,
-        "chain": args.chain is not None,
-        "sampler": args.sampler is not None,
-        "top_p": args.top_p != 1.0,
-        "greedy_tail": args.greedy_tail != 0.0,
-        "temperature": args.temperature != 1.0,
-        "prompt": args.prompt is not None,
-    }
-    check_able(can, given, f"{args.run} is of {run.config.preset}")
-    if args.invalid == "resample" and not can.invalid_codes:
-        say("Note: this model has no invalid codes; there is nothing to resample.")
-    settings: dict[str, Any] = {}
-    if can.chain:
-        settings["steps"] = chosen_steps(args.steps, can.steps)
-    if can.samplers:
-        settings |= {"sampler": args.sampler, "top_p": args.top_p, "greedy_tail": args.greedy_tail}
-    if can.invalid_codes:
-        settings["invalid"] = args.invalid
-    if can.temperature:
-        settings["temperature"] = args.temperature
-    if args.prompt is not None:
-        settings["prompt"] = encoded_prompt(args.prompt, run)
-    return settings
-
-
-def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
-    """How many reverse steps to take, and a line where that is fewer than there are; None takes them all."""
-    from unordinal.api import reverse_steps
-
-    steps = reverse_steps(asked, whole)
-    if asked is None and steps is not None and whole is not None:
-        say(f"Taking {steps} of the {whole} reverse steps; --steps all takes them all.")
-    return steps
-
-
-def encoded_prompt(prompt: str, run: "Run") -> "Tensor":
-    """The classes of --prompt."""
-    if run.vocabulary is None:
-        raise ValueError(f"--prompt is for text; the classes of {run.spec.name} have no characters")
-    try:
-        return run.vocabulary.encode(prompt)
-    except ValueError as error:
-        raise ValueError(f"--prompt: {str(error).split(';')[0]}") from error
-
-
-def maps_to_show(args: SampleArgs, run: "Run") -> "Tensor | None":
-    """Maps of the test split for the pictures that show some; pictures this run cannot give are refused here."""
-    from unordinal.rundata import data_of
+def maps_to_show(args: SampleArgs, run: "Run", num: int) -> "Tensor | None":
+    """Return maps of the test split for the pictures that show some; raise for pictures that this run cannot give."""
+    from unordinal.runs.data import data_for
 
     if args.grid or args.reconstruct or (args.chain and args.chain.suffix.lower() == ".gif"):
         require_maps(run.spec)
-    if args.reconstruct and not run.model.abilities.reconstructs:
+    if args.reconstruct and run.model.reconstruct is None:
         raise ValueError(
-            f"--reconstruct is for models that lose something; {run.config.preset} gives every map back as it is"
+            f"--reconstruct needs a lossy model (a VAE or a diffusion); {run.config.preset} returns maps unchanged"
         )
     if not (args.grid or args.reconstruct):
         return None
-    if args.num > MOST_MAPS:
-        say(f"Note: pictures show the first {MOST_MAPS} of {args.num} maps.")
+    if num > MOST_MAPS:
+        say(f"Note: pictures show the first {MOST_MAPS} of {num} maps.")
     try:
-        return first_maps(data_of(run, None, progress), "test", min(args.num, MOST_MAPS))
+        return first_maps(data_for(run, None, progress), "test", min(num, MOST_MAPS))
     except (ValueError, OSError) as error:
         if args.reconstruct:
             raise
-        say(f"Note: no data beside the samples: {error}")
+        say(f"Note: no data next to the samples: {error}")
         return None
 
 
-def write_pictures(args: SampleArgs, run: "Run", drawn: "Samples", tests: "Tensor | None") -> None:
-    """The pictures that were asked for."""
+def write_pictures(args: SampleArgs, run: "Run", drawn: "Samples", tests: "Tensor | None", seed: int) -> None:
+    """Write the pictures that were asked for."""
     if args.chain:
         write_chain(args.chain, drawn.chains, run.spec)
         say(f"Chain written to {args.chain}")
@@ -254,35 +157,23 @@ def write_pictures(args: SampleArgs, run: "Run", drawn: "Samples", tests: "Tenso
         say(f"Picture written to {args.grid}")
     if args.reconstruct:
         assert tests is not None
-        write_grid(args.reconstruct, reconstructed(run.model, tests, args.seed), run.spec)
+        write_grid(args.reconstruct, reconstructed(run, tests, seed), run.spec)
         say(f"Picture written to {args.reconstruct}")
 
 
-def shape_of(args: SampleArgs, spec: "DataSpec") -> tuple[int, ...] | None:
-    """The shape that was asked for; None is the model's own."""
-    if spec.is_map:
-        if args.length is not None:
-            raise ValueError(f"--length is for sequences; give --height and --width for maps, not {args.length}")
-        if args.height is None and args.width is None:
-            return None
-        return (args.height or spec.event_shape[0], args.width or spec.event_shape[1])
-    for name, value in (("--height", args.height), ("--width", args.width)):
-        if value is not None:
-            raise ValueError(f"{name} is for maps; the examples of {spec.name} are sequences, give --length")
-    return None if args.length is None else (args.length,)
-
-
-def reconstructed(model: "CategoricalModel", x: "Tensor", seed: int) -> "list[tuple[str, Tensor]]":
-    """Maps of the test split, and what the model makes of them, a few at a time."""
+def reconstructed(run: "Run", x: "Tensor", seed: int) -> "list[tuple[str, Tensor]]":
+    """Return maps of the test split and their reconstructions, computed a few at a time."""
     import torch
 
     from unordinal.model import device_of
+    from unordinal.parallel.randomness import generator_of
 
-    generator = torch.Generator(device_of(model)).manual_seed(seed)
+    assert run.model.reconstruct is not None
+    generator = generator_of(seed, device=device_of(run.model))
     parts = []
     with progress("Reconstructing", len(x)) as advance:
         for part in x.split(RECONSTRUCTED):
-            parts.append(model.reconstruct(part.to(generator.device), generator=generator).cpu())
+            parts.append(run.model.reconstruct(part.to(generator.device), generator=generator).cpu())
             advance(len(part))
     back = torch.cat(parts)
     share = float((back == x).double().mean())

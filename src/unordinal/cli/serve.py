@@ -2,17 +2,17 @@
 
 import ipaddress
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, chosen_device
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs
+from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.words import Words
 from unordinal.console import progress, say
 from unordinal.names import counted
 from unordinal.pretrained import PREFIX, PRETRAINED
+from unordinal.settings import Checked, Flag, Range
 
 if TYPE_CHECKING:
     from unordinal.api import Run
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "unordinal serve",
     "Serve a page on which text emerges, is corrected, filled and measured, and the same as a JSON API.\n\n"
-    "Without a run, the models that come with the package are served. The server answers on this machine only, unless "
+    "Without a run, the bundled models are served. The server answers on this machine only, unless "
     "--host says otherwise.",
     (
         "unordinal serve",
@@ -33,25 +33,24 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class ServeArgs:
-    runs: tyro.conf.Positional[tuple[Path, ...]] = ()
-    """Runs to serve; default the models that come with the package."""
-    port: int = 8000
+class ServeArgs(MachineArgs, Checked):
+    runs: Annotated[tuple[str, ...], POSITIONAL, Flag(metavar="RUN")] = ()
+    """Runs to serve; default the bundled models."""
+    port: Annotated[int, Range(1, 65_535)] = 8000
     """The port."""
     host: str = "127.0.0.1"
     """The address to listen on. Anyone who can reach it can use the server: it has no passwords."""
     name: tuple[str, ...] = ()
     """Further names by which browsers may call the server, such as example.org; needed with --host."""
-    workers: int = 4
+    workers: Annotated[int, Range(1, 64)] = 4
     """How many requests are worked on at a time."""
     quiet: bool = False
     """Print no line for each request."""
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")] = field(default_factory=MachineArgs)
 
 
-def main(argv: list[str]) -> int:
-    args = parse(ServeArgs, argv, COMMAND)
-    check_arguments(args)
+def main(words: Words) -> int:
+    args = parse(words, COMMAND, ServeArgs)
+    check_host(args.host)
     try:
         from unordinal.web.app import Limits, make_app
         from unordinal.web.server import serve
@@ -62,8 +61,8 @@ def main(argv: list[str]) -> int:
     check_port(args.host, args.port)
     import torch
 
-    device = chosen_device(args.machine)
-    if args.machine.threads is None and args.workers > 1:
+    device = args.chosen_device()
+    if args.threads is None and args.workers > 1:
         torch.set_num_threads(1)  # requests side by side would only wait for each other's threads
     runs = loaded(args.runs, device)
     hosts = frozenset(name.lower() for name in (*LOCAL_NAMES, *args.name, args.host))
@@ -78,21 +77,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def check_arguments(args: ServeArgs) -> None:
-    """Complain before any work."""
-    if not 1 <= args.port <= 65_535:
-        raise ValueError(f"--port must be between 1 and 65535, got {args.port}")
-    if not 1 <= args.workers <= 64:
-        raise ValueError(f"--workers must be between 1 and 64, got {args.workers}")
-    if args.host != "localhost":
+def check_host(host: str) -> None:
+    """Raise a ValueError if a host is not an address."""
+    if host != "localhost":
         try:
-            ipaddress.ip_address(args.host)
+            ipaddress.ip_address(host)
         except ValueError:
-            raise ValueError(f"--host takes an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}") from None
+            raise ValueError(f"--host takes an address such as 127.0.0.1 or 0.0.0.0, got {host!r}") from None
 
 
 def check_port(host: str, port: int) -> None:
-    """Refuse an address that cannot be listened on, before the models are loaded."""
+    """Raise a ValueError if an address cannot be listened on, before the models are loaded."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(kind, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -102,11 +97,11 @@ def check_port(host: str, port: int) -> None:
             raise ValueError(f"cannot listen on {host}:{port}: {error.strerror}; --port takes another") from error
 
 
-def loaded(paths: tuple[Path, ...], device: object) -> "dict[str, Run]":
+def loaded(references: tuple[str, ...], device: object) -> "dict[str, Run]":
     """Load the runs, each under a name of its own."""
     from unordinal.api import load
 
-    chosen = [str(path) for path in paths] or [f"{PREFIX}{name}" for name in PRETRAINED]
+    chosen = list(references) or [f"{PREFIX}{name}" for name in PRETRAINED]
     runs: dict[str, Run] = {}
     with progress("Loading models", len(chosen)) as advance:
         for path in chosen:

@@ -1,4 +1,4 @@
-"""What commands on a person's text share: where the text comes from, and how it is coloured."""
+"""Read and print the text of commands that work on a text."""
 
 import sys
 from pathlib import Path

@@ -6,14 +6,15 @@ import signal
 import sys
 from collections.abc import Callable
 
+from unordinal.cli.words import Words
 from unordinal.console import mute
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 TOGETHER = ("train", "evaluate", "sample")
 
 
-def run_together(main: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Join the other processes and run a command; only the first of them talks."""
+def run_together(main: Callable[[Words], int], words: Words) -> int:
+    """Join the other processes and run a command; only rank 0 prints."""
     from unordinal.parallel.group import joined
 
     end_with_torchrun()
@@ -21,11 +22,11 @@ def run_together(main: Callable[[list[str]], int], argv: list[str]) -> int:
         if not group.is_first:
             mute()
             sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (until the process ends)
-        return main(argv)
+        return main(words)
 
 
 def end_with_torchrun() -> None:
-    """Ask the kernel for a SIGTERM when torchrun dies, so that nobody waits for others that will never come.
+    """Ask the kernel for a SIGTERM when torchrun dies, so that no process waits for others that have ended.
 
     In training SIGTERM saves first. Only Linux offers this.
     """
@@ -41,7 +42,7 @@ def is_started_by_torchrun() -> bool:
 
 
 def is_restarted() -> bool:
-    """Whether torchrun started this process anew after a failure, with --max-restarts."""
+    """Whether torchrun started this process again after a failure, with --max-restarts."""
     return is_started_by_torchrun() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 

@@ -1,22 +1,22 @@
-"""`unordinal train PRESET`."""
+"""`unordinal train MODEL`."""
 
-import itertools
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from unordinal.cli.common import MachineArgs, chosen_device, peak_memory_megabytes, text_of
-from unordinal.cli.flags import Command, parse
+from unordinal.cli.common import MachineArgs, peak_memory_megabytes
+from unordinal.cli.parsing import POSITIONAL, Command, Option, options_of, read
 from unordinal.cli.together import is_restarted
-from unordinal.config import Alphabet, ModelSettings, OptimConfig, RunConfig, Size, TrainConfig, differences
+from unordinal.cli.words import HELP, Words
+from unordinal.config import BUDGET, OWN, RunConfig, Size, TrainConfig, differences
 from unordinal.console import TrainingReporter, print_json, progress, say
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.model import CategoricalModel
+    from unordinal.train.running import Outcome
 
 SUMMARY = """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume continues.
 
@@ -28,126 +28,97 @@ EXAMPLES = (
     "unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3",
 )
 FIRST = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "seed", "json")
-
-ADVICE = "the same command with --resume goes on"
-
-
-M = TypeVar("M", bound=ModelSettings)
+ADVICE = "the same command with --resume continues"
 
 
 @dataclass(frozen=True)
-class TrainArgs(Generic[M]):
-    preset: tyro.conf.Positional[str]
+class TrainArgs(MachineArgs):
+    preset: Annotated[str | None, POSITIONAL, Flag(metavar="MODEL")] = None
     """A model (arm, multinomial, ...), or an experiment of the paper (text8/arm); `unordinal presets` lists them."""
-    size: Size
-    """paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
-    data: str
-    """A file or folder of your own, read as what it is, or docs, text8, streets ...; `unordinal data` lists them."""
-    data_split: str | None
-    """TRAIN,VAL,TEST as fractions or counts; default the data set's own, or 0.9,0.05,0.05."""
-    alphabet: Alphabet | None
-    """How text becomes classes: a-z and space, the file's own characters, or bytes."""
-    length: int | None
-    """Symbols per sequence, where the data are one long text."""
-    num_classes: int | None
-    """Classes of an array or of maps; default the largest + 1."""
-    letters: str | None
-    """What the classes of an array, or the letters of a FASTA file, are called, in order: ACGT, say."""
-    colours: Path | None
-    """Maps in colour: a file with one class a line, a name and its colour: `road #804080` or `road 128 64 128`."""
-    height: int | None
-    """Rows of a map, for streets and cityscapes; default 32."""
-    width: int | None
-    """Columns of a map, likewise; default 64."""
-    flips: bool
-    """Mirror training maps left to right at random."""
-    net: str | None
-    """Another network where the model has a choice: lstm or transformer. Its own settings are under --model."""
-    train: Annotated[TrainConfig, tyro.conf.arg(name="")]
-    model: M
-    optim: OptimConfig
-    machine: Annotated[MachineArgs, tyro.conf.arg(name="")]
+    data: Annotated[str | None, Flag(metavar="DATA")] = None
+    """A file or folder of your own, whose format is recognised, or docs, text8, streets ...; `unordinal data` lists
+    them. An experiment of the paper has its own."""
+    size: Size = "tiny"
+    """Size of the model: paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
+    net: Annotated[str | None, Flag(metavar="lstm|transformer")] = None
+    """Another network, if the model has a choice: lstm or transformer. Its own settings are under --model."""
     out: Path | None = None
     """Folder of the run; default a new one under runs/."""
     resume: bool = False
-    """Continue the run in --out, or the newest run with the same settings but for its budget."""
-    json: bool = False
-    """End with one JSON object on stdout."""
+    """Continue the run in --out, or the newest run with the same settings but for its budget. With --out, the model may
+    be left out."""
 
 
-def parsed(argv: list[str]) -> tuple[RunConfig, TrainArgs]:
-    """PRESET, --size, --data and --net are read first, since they choose the defaults of everything else."""
+def main(words: Words) -> int:
+    from unordinal.recipes import RECIPES, experiments
+
+    known = {*RECIPES, *experiments()}
+    name = next((word for word in words.all_plain if word in known), None)
+    if name is None and words.has("--resume") and words.has("--out") and not words.plain:
+        return resume_run(words)
+    return train_named(words, name or (words.plain[0] if words.plain else ""))
+
+
+def train_named(words: Words, name: str) -> int:
+    """Train a model, or an experiment of the paper, by name."""
     from unordinal.config import with_settings
-    from unordinal.data import shape_of
-    from unordinal.recipes import RECIPES, configured, experiments
+    from unordinal.data import source_of
+    from unordinal.parallel.group import current_group
+    from unordinal.recipes import RECIPES, configured, scaled_to
+    from unordinal.runs.folder import RunFolder
+    from unordinal.runs.lock import was_this_job
+    from unordinal.train.start import check_same_run
 
-    words = [word for pair in (w.split("=", 1) for w in argv) for word in pair]
-    known = {**RECIPES, **experiments()}
-    wants_help = bool({"-h", "--help", "--help-all"} & set(argv))
-    first = next((word for word in words if word in known), words[0] if words else "")
-    if wants_help and first not in known:
-        first = "arm"
-    elif not first or first.startswith("-"):
-        raise ValueError("which model? unordinal train MODEL --data WHAT; `unordinal presets` lists the models")
-    name, given = first, dict(itertools.pairwise(words))
-    size = given.get("--size", "tiny")
-    if name in RECIPES and "--data" not in given and not wants_help:
-        wrong = next((w for w in words if w.startswith("--") and get_close_matches(w, ["--data"], cutoff=0.75)), None)
-        if wrong is not None:
-            raise ValueError(f"unknown option {wrong!r}; did you mean --data?")
-        raise ValueError(f"which data? unordinal train {name} --data WHAT (`unordinal data` lists what there is)")
-    if name not in RECIPES:
-        base = configured(name, size)
-    else:  # a model, unlike an experiment, takes its network from the shape of the data
-        base = configured(name, size, shape_of(given["--data"]) if "--data" in given else RECIPES[name].takes[0])
-    if "--net" in given:
-        base = with_settings(base, {"net": given["--net"]})
-    defaults = TrainArgs(
-        preset=name,
-        net=given.get("--net"),
-        size=base.size,
-        data=base.data.name,
-        data_split=base.data.split,
-        alphabet=base.data.alphabet,
-        length=base.data.length,
-        num_classes=base.data.num_classes,
-        letters=base.data.letters,
-        colours=None,
-        height=base.data.map_height,
-        width=base.data.map_width,
-        flips=base.data.flips,
-        train=replace(base.train, steps=None, minutes=None),
-        model=base.model,
-        optim=base.optim,
-        machine=MachineArgs(),
-    )
-    kind: Any = TrainArgs[type(base.model)]  # type: ignore[misc]
+    # MODEL, --size, --data and --net come first, since they choose the defaults of everything else.
+    data, size, wants_help = words.value("--data"), words.value("--size") or "tiny", words.has(*HELP)
+    if wants_help and not name:
+        name = "arm"
+    check_named(words, name, data, is_model=name in RECIPES)
+    base = configured(name, size, data=None if data is None else source_of(data))
+    if words.has("--net"):
+        base = with_settings(base, {"net": words.value("--net")})
     summary = SUMMARY.format(name=name, size=size, budget=budget_text(base.train))
-    command = Command("unordinal train", summary, EXAMPLES, FIRST)
-    args: TrainArgs[ModelSettings] = parse(kind, argv, command, defaults)
-    budget = args.train
-    if budget.epochs != base.train.epochs and budget.steps is None and budget.minutes is None:
-        pass  # epochs were asked for
-    elif budget.steps is None and budget.minutes is None:
-        budget = replace(budget, steps=base.train.steps, minutes=base.train.minutes)
-    elif budget.steps is not None and budget.minutes is not None:
-        raise ValueError(f"give --steps or --minutes, not both (got {budget.steps} and {budget.minutes:g})")
-    else:
-        budget = replace(budget, epochs=None)
-    data = replace(
-        base.data,
-        name=args.data,
-        split=args.data_split,
-        alphabet=args.alphabet,
-        length=args.length,
-        num_classes=args.num_classes,
-        letters=args.letters,
-        colours=None if args.colours is None else text_of(args.colours),
-        map_height=args.height,
-        map_width=args.width,
-        flips=args.flips,
-    )
-    return replace(base, data=data, train=budget, model=args.model, optim=args.optim), args
+    static, dynamic = list(options_of(TrainArgs)), setting_options(base)
+    values = read(words, Command("unordinal train", summary, EXAMPLES, FIRST), [*static, *dynamic])
+    args = TrainArgs(**{option.key: values[option.key] for option in static if option.key in values})
+    settings = {option.key: values[option.key] for option in dynamic if option.key in values}
+    config = with_settings(base, settings)
+    group, resumes, path = current_group(), args.resume, folder_of(config, args.out, resume=args.resume)
+    if is_restarted() and was_this_job(again := folder_of(config, args.out, resume=True)):
+        resumes, path = True, again
+    resumes, chosen = group.broadcast([resumes, str(path)])
+    path = Path(chosen)
+    with group.one_first():
+        loaded = config.data.load(progress=progress)
+    loaded.require("train", "val")
+    if "batch_size" not in settings:
+        config = scaled_to(config, int(loaded.train[0].numel()))
+    if group.is_first and resumes and RunFolder(path).is_run:
+        check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
+    for note in loaded.notes:
+        say(f"Note: {note}.")
+    return train_and_tell(config, loaded, path, args, resume=resumes)
+
+
+def check_named(words: Words, name: str, data: str | None, *, is_model: bool) -> None:
+    """Raise a ValueError if the model or its data are missing."""
+    if not name:
+        raise ValueError("which model? unordinal train MODEL --data WHAT; `unordinal presets` lists the models")
+    if is_model and data is None and not words.has(*HELP):
+        near = [option for option, _ in words.groups if get_close_matches(option, ["--data"], cutoff=0.75)]
+        if near:
+            raise ValueError(f"unknown option {near[0]!r}; did you mean --data?")
+        raise ValueError(f"which data? unordinal train {name} --data WHAT (`unordinal data` lists what there is)")
+
+
+def setting_options(config: RunConfig) -> list[Option]:
+    """Return the settings of a run as options: those of the data and of training by name, others by dotted name."""
+    found = [*options_of(type(config.data), value=config.data), *options_of(TrainConfig, value=config.train)]
+    found = [replace(option, default=None) if option.key in BUDGET else option for option in found]
+    for part in ("model", "optim"):
+        value = getattr(config, part)
+        found += options_of(type(value), prefix=f"{part}.", value=value)
+    return found
 
 
 def budget_text(config: TrainConfig) -> str:
@@ -156,61 +127,70 @@ def budget_text(config: TrainConfig) -> str:
     return f"{config.steps} steps" if config.steps is not None else f"{config.epochs:g} epochs"
 
 
-def main(argv: list[str]) -> int:
-    from unordinal.cli import resume
-    from unordinal.recipes import RECIPES, experiments
+@dataclass(frozen=True)
+class ResumeArgs(MachineArgs):
+    out: Path = Path()
+    """Folder of the run."""
+    resume: bool = False
+    """Continue it."""
+    minutes: Annotated[float | None, Flag(metavar="MINUTES")] = None
+    """A new budget in minutes, counted from the start of the run."""
+    steps: Annotated[int | None, Flag(metavar="STEPS")] = None
+    """A new budget in steps, counted from the start of the run."""
+    lr: float | None = None
+    """Another highest learning rate."""
+    data: Annotated[str | None, Flag(metavar="DATA")] = None
+    """Where the data are now, if they have moved."""
 
-    if resume.is_resume(argv, {*RECIPES, *experiments()}):
-        return resume.main(argv)
-    config, args = parsed(argv)
-    from unordinal.data import check_shape, load_data, resolve_name
+
+RESUME = Command(
+    "unordinal train",
+    "Resume a run under its own settings; only its budget and its learning rate may change.",
+    ("unordinal train --out runs/book --resume --minutes 20",),
+)
+
+
+def resume_run(words: Words) -> int:
+    """Continue the run in --out under its own settings."""
+    from unordinal.cli.parsing import parse
+    from unordinal.config import with_settings
+    from unordinal.data import source_of
+    from unordinal.data.spec import DataSpec
     from unordinal.parallel.group import current_group
-    from unordinal.recipes import shape_wanted
     from unordinal.runs.folder import RunFolder
-    from unordinal.runs.lock import was_this_job
-    from unordinal.train.checks import check_settings
-    from unordinal.train.start import check_same_run
 
-    check_settings(config.train, config.optim)  # complain before any work
-    wanted = shape_wanted(config.preset)
-    if wanted is not None:
-        check_shape(config.data.name, wants_maps=wanted == "maps", who=config.preset)
-    config = replace(config, data=replace(config.data, name=resolve_name(config.data.name)))
-    group, resumes, path = current_group(), args.resume, folder_of(config, args.out, resume=args.resume)
-    if is_restarted() and was_this_job(again := folder_of(config, args.out, resume=True)):
-        resumes, path = True, again
-    resumes, chosen = group.told([resumes, str(path)])
-    path = Path(chosen)
-    if group.is_first and resumes and RunFolder(path).is_run:
-        check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
+    args: ResumeArgs = parse(words, RESUME, ResumeArgs)
+    group = current_group()
+    found = [part.to_dict() for part in RunFolder(args.out).read()] if group.is_first else None
+    run, described = group.broadcast(found)
+    config, spec = RunConfig.from_dict(run), DataSpec.from_dict(described)
+    if config.recipe == OWN:
+        raise ValueError(f"the model of {args.out} was made in Python; continue it there: fit(model, ..., resume=True)")
+    changes = {name: getattr(args, name) for name in ("minutes", "steps", "lr") if getattr(args, name) is not None}
+    config = with_settings(config, changes)
+    if args.data is not None:
+        moved = source_of(args.data)
+        config = replace(config, data=moved.adapted(**{k: v for k, v in vars(config.data).items() if k != "path"}))
     with group.one_first():
-        data = load_data(config.data, progress=progress)
-    data.require("train", "val")
+        data = config.data.load(vocabulary=spec.vocabulary, progress=progress)
     for note in data.notes:
         say(f"Note: {note}.")
-    return train_and_tell(config, data, path, args.machine, resume=resumes, as_json=args.json)
+    return train_and_tell(config, data, args.out, args, resume=True)
 
 
 def train_and_tell(
-    config: RunConfig,
-    data: "Data",
-    path: Path,
-    machine: MachineArgs,
-    *,
-    resume: bool,
-    as_json: bool,
-    advice: str = ADVICE,
+    config: RunConfig, data: "Data", path: Path, machine: MachineArgs, *, resume: bool, advice: str = ADVICE
 ) -> int:
-    """Train and tell how it ended; the exit code."""
+    """Train, report how it ended, and return the exit code."""
     from unordinal.runs.folder import RunFolder
     from unordinal.train.start import train_run
 
-    folder, device, unit = RunFolder(path), chosen_device(machine), data.spec.unit
+    folder, device, unit = RunFolder(path), machine.chosen_device(), data.spec.unit
     if resume and not folder.is_run:
         say(f"Nothing to resume at {path}: starting.")
     facts: dict[str, Any] = {}
 
-    def told(model: "CategoricalModel") -> None:
+    def report(model: "CategoricalModel") -> None:
         facts["parameters"] = sum(p.numel() for p in model.parameters())
         say(
             f"{config.preset} ({config.size}, {facts['parameters']:,} parameters) on {data.spec.name}: "
@@ -226,22 +206,13 @@ def train_and_tell(
             say(f"Note: {facts['parameters']:,} weights for {symbols:,} symbols: it may learn them by heart.")
         say(f"Run folder: {path}")
 
-    reporter = TrainingReporter(unit, told)
+    reporter = TrainingReporter(unit, report)
     try:
         result = train_run(config, data, folder, resume=resume, device=device, reporter=reporter)
     finally:
         reporter.close()
-    if result.was_finished:
-        spent = "" if result.seconds < 60 else f" and {result.seconds / 60:.0f} minutes"
-        say(f"{path} is finished; a budget counts from its start, of which {result.step} steps{spent} are spent.")
-    elif result.interrupted_by:
-        say(f"{result.interrupted_by.name}: saved at step {result.step}; {advice}.")
-    else:
-        say(f"Done: {result.step} steps, {result.seconds:.0f} s, {result.symbols_per_second:,.0f} symbols/s.")
-        found = f"validation {result.best_bits:.4f} {unit}, the mean of all its draws"
-        say(f"Published the weights of step {result.best_step}: {found}.")
-        say(f"Score them with: unordinal evaluate {path}")
-    if as_json:
+    tell(result, data, path, advice)
+    if machine.json:
         best = result.best_bits if result.best_step else None
         values = {"run": str(path), "steps": result.step, "seconds": round(result.seconds, 3), **facts}
         values |= {"symbols_per_second": round(result.symbols_per_second, 1), "val_bits_per_dim": best, "unit": unit}
@@ -250,13 +221,36 @@ def train_and_tell(
     return 128 + result.interrupted_by if result.interrupted_by else 0
 
 
+def tell(result: "Outcome", data: "Data", path: Path, advice: str) -> None:
+    """Report how a training ended, and whether the model beats counts."""
+    from unordinal.evaluate.counts import trivial_bits
+
+    if result.was_finished:
+        spent = "" if result.seconds < 60 else f", {result.seconds / 60:.1f} minutes"
+        say(
+            f"{path} is already finished ({result.step} steps{spent}). Budgets count from the start of the run: give a "
+            "larger one to continue."
+        )
+        return
+    if result.interrupted_by:
+        say(f"{result.interrupted_by.name}: saved at step {result.step}; {advice}.")
+        return
+    say(f"Done: {result.step} steps, {result.seconds:.0f} s, {result.symbols_per_second:,.0f} symbols/s.")
+    unit = data.spec.unit
+    say(f"Kept the weights of step {result.best_step}: validation {result.best_bits:.4f} {unit}.")
+    name, bits = trivial_bits(data)
+    verdict = "the model is better" if result.best_bits < bits else "the model is not better yet: train it longer"
+    say(f"{name} of the training data give {bits:.4f}: {verdict}.")
+    say(f"Score them with: unordinal evaluate {path}")
+
+
 def plain_number(value: Any) -> str:
-    """A count with its thousands apart; anything else as it is."""
+    """Return a count with its thousands apart; anything else as it is."""
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
-    """--out; else the newest run of these settings when resuming; else the first free name under runs/."""
+    """Return --out; else the newest run of these settings when resuming; else the first free name under runs/."""
     if out is not None:
         return out
     from unordinal.runs.folder import RunFolder
@@ -267,7 +261,7 @@ def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
         candidates = [path for path in base.parent.glob(f"{base.name}*") if (path / "config.json").is_file()]
         for path in sorted(candidates, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True):
             try:
-                if not differences(RunFolder(path).read()[0], config, ignore=CHANGEABLE):
+                if not differences(RunFolder(path).read()[0], config, ignore=(*CHANGEABLE, "train.batch_size")):
                     return path
             except ValueError:  # a damaged neighbour is not the run that is looked for
                 continue
@@ -275,7 +269,7 @@ def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
 
 
 def free_name(base: Path) -> Path:
-    """`base`, or with the first number behind it that is free."""
+    """Return `base`, or `base` with the first number behind it that is free."""
     number = 1
     while (path := base if number == 1 else base.with_name(f"{base.name}-{number}")).exists():
         number += 1

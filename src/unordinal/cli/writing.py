@@ -1,4 +1,4 @@
-"""Samples and chains as files, by the endings of their names."""
+"""Write samples and chains to files, by the endings of their names."""
 
 import json
 import time
@@ -20,17 +20,20 @@ STAGES = 6  # of maps on their way out of the noise
 
 
 def check_samples_file(path: Path | None) -> None:
-    """Refuse a picture, before the samples are drawn that it would not show."""
-    if path is not None and path.suffix.lower() in (".png", ".gif", ".jpg", ".jpeg"):
-        raise ValueError(f"--out writes classes or text (.npy, .json, .txt), got {path.name}; use --grid for pictures")
+    """Raise a ValueError for a kind of picture that cannot be written, before the samples are drawn."""
+    if path is not None and path.suffix.lower() in (".gif", ".jpg", ".jpeg"):
+        raise ValueError(f"--out writes classes, text or maps (.npy, .json, .txt, .png), got {path.name}")
 
 
-def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
-    """Samples as classes or as text, by the file's ending."""
+def write_samples(path: Path, x: "Tensor", shown: list[str], spec: "DataSpec") -> None:
+    """Write samples as classes, as text or as pictures, by the file's ending."""
     import numpy as np
 
     from unordinal.data.storage import replacing
 
+    if path.suffix.lower() == ".png":
+        write_maps(path, x, spec)
+        return
     with replacing(path) as file:
         if path.suffix.lower() == ".npy":
             np.save(file, x.numpy().astype(smallest_type_of(int(x.max()))))
@@ -43,13 +46,29 @@ def write_samples(path: Path, x: "Tensor", shown: list[str]) -> None:
             file.write((between.join(shown) + "\n").encode())
 
 
+def write_maps(path: Path, x: "Tensor", spec: "DataSpec") -> None:
+    """Write each map as a PNG whose palette indices are its classes: NAME.png, or NAME-1.png, NAME-2.png, ..."""
+    import numpy as np
+    from PIL import Image
+
+    from unordinal.data.storage import replacing
+    from unordinal.evaluate.pictures import INVALID, palette_of
+
+    colours = [int(colour[1:], 16).to_bytes(3, "big") for _, colour in (*palette_of(spec), INVALID)]
+    for number, row in enumerate(x.clamp(max=spec.num_classes), start=1):
+        picture = Image.fromarray(row.numpy().astype(np.uint8), mode="P")
+        picture.putpalette(b"".join(colours))
+        with replacing(path if len(x) == 1 else path.with_stem(f"{path.stem}-{number}")) as file:
+            picture.save(file, format="PNG")
+
+
 def is_folder(path: Path) -> bool:
-    """Whether samples are to be written to a folder: its name has no ending, and it is no file, pipe or device."""
+    """Return whether samples are written to a folder: its name has no ending, and it is not a file, pipe or device."""
     return not path.suffix and (path.is_dir() or not path.exists())
 
 
 def write_folder(folder: Path, run: "Run", num: int, batch_size: int, seed: int, *, settings: dict[str, Any]) -> int:
-    """Draw many samples into a folder, file by file, and say where they are; the exit code."""
+    """Draw many samples into a folder, file by file, report where they are, and return the exit code."""
     from unordinal.parallel.group import current_group
     from unordinal.runs.lock import locked
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
@@ -69,7 +88,7 @@ def warned(text: str) -> None:
 
 
 def smallest_type_of(largest: int) -> "type[np.unsignedinteger]":
-    """The smallest integer for classes up to this one; a code that means no class may be one beyond all classes."""
+    """Return the smallest integer type for classes up to this one; an invalid code may be one beyond all classes."""
     import numpy as np
 
     return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
@@ -99,5 +118,5 @@ def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpe
 
 
 def one_line(text: str) -> str:
-    """The text with its line breaks written as escapes."""
+    """Return the text with its line breaks written as escapes."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

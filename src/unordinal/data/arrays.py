@@ -5,20 +5,23 @@ import lzma
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any
+from typing import IO, Annotated, Any, ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
+from unordinal.config import Shape
+from unordinal.data.source import WHOLE, FileSource, Length, NumClasses, Source, SplitSizes
 from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.text import DEFAULT_LENGTH
 from unordinal.data.unpacking import UnpackingError, checked_archive
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
+from unordinal.settings import PYTHON_ONLY
 
 SPLITS = ("train", "val", "test")
 BLOCK_BYTES = 1 << 22
@@ -28,13 +31,97 @@ UNREADABLE = (  # whatever a damaged archive or header lets zipfile and NumPy ra
 )
 
 
-def load_array_file(
-    path: Path, config: DataConfig, progress: Progress, *, check: Callable[[tuple[int, ...], str], None] | None = None
-) -> Data:
-    """Load an .npy file, or an .npz file with arrays `train`, `val` and `test` or with a single array.
+@dataclass(frozen=True)
+class ArraySource(FileSource):
+    """An .npz or .npy file of the user's."""
 
-    Other arrays beside train, val and test are ignored, which is said in the notes of the data set. `check` is called
-    with the shape and the name of each array and may raise an error.
+    num_classes: NumClasses = None
+    """Number of classes; default the largest class + 1."""
+    letters: str | None = None
+    """What the classes are called, in order: ACGT, say."""
+    length: Length = None
+    """Symbols per sequence, if the array is one long sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only."""
+
+    key: ClassVar[str] = "array"
+    usage: ClassVar[str] = "array:PATH"
+    description: ClassVar[str] = (
+        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long sequence (N,)"
+    )
+
+    @property
+    def shape(self) -> Shape:
+        return "maps" if array_axes(Path(self.path)) == 3 else "sequences"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        arrays, notes = read_arrays(Path(self.path))
+        source = Path(self.path).expanduser().resolve()
+        settings: Any = {"letters": self.letters, "length": self.length, "split": self.split, "flips": self.flips}
+        return load_arrays(
+            arrays, self.name, num_classes=self.num_classes, source=source, notes=notes, progress=progress, **settings
+        )
+
+
+@dataclass(frozen=True)
+class GivenSource(Source):
+    """Arrays, tensors or lists that were given in Python."""
+
+    arrays: Annotated[Any, PYTHON_ONLY] = None
+    """N examples (N, *D), or one long sequence of N symbols (N,); or a dict of train, val and test."""
+    num_classes: NumClasses = None
+    """Number of classes; default the largest class + 1."""
+    letters: str | None = None
+    """What the classes are called, in order: ACGT, say."""
+    length: Length = None
+    """Symbols per sequence, if the array is one long sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only."""
+
+    key: ClassVar[str] = "array"
+    usage: ClassVar[str] = "(an array in Python)"
+    description: ClassVar[str] = "an array in Python"
+    has_split: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return "the array"
+
+    @property
+    def shape(self) -> Shape:
+        first = next(iter(self.arrays.values()), 0) if isinstance(self.arrays, dict) else self.arrays
+        return "maps" if as_array(first).ndim == 3 else "sequences"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        if self.arrays is None:
+            raise ValueError("these data were an array in Python, which is not here any more")
+        arrays = dict(self.arrays) if isinstance(self.arrays, dict) else {"": self.arrays}
+        if isinstance(self.arrays, dict) and set(arrays) != set(SPLITS):
+            raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
+        arrays = {name: as_array(values) for name, values in arrays.items()}
+        settings: Any = {"letters": self.letters, "length": self.length, "split": self.split, "flips": self.flips}
+        return load_arrays(arrays, self.name, num_classes=self.num_classes, progress=progress, **settings)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return what was given in Python as an array; raise a ValueError if it cannot be one."""
+    if isinstance(values, str) or (isinstance(values, list) and any(isinstance(part, str) for part in values)):
+        raise ValueError("expected an array of integer classes, got text; write it to a file and give its path")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError("expected an array of integer classes, got lists of different lengths") from error
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read an .npy file, or an .npz file with arrays `train`, `val` and `test` or with a single array.
+
+    Returns:
+        The arrays by name, "" for a single one, and notes on those that were ignored.
     """
     path = path.expanduser().resolve()
     if not path.exists():
@@ -46,9 +133,7 @@ def load_array_file(
     except UNREADABLE as error:
         raise ValueError(f"{path} is not an array; expected an .npz or .npy of integer classes") from error
     if isinstance(loaded, np.ndarray):
-        if check is not None:
-            check(loaded.shape, str(path))
-        return load_arrays({"": loaded}, config, progress, source=path)
+        return {"": loaded}, ()
     keys = list(loaded.files)
     if set(SPLITS) <= set(keys):
         used: tuple[str, ...] = SPLITS
@@ -63,11 +148,7 @@ def load_array_file(
         arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
     except UNREADABLE as error:
         raise ValueError(f"{path} is damaged, or its arrays are not numbers; expected integer classes") from error
-    for key, array in arrays.items():
-        if check is not None:
-            check(array.shape, f"{path} [{key}]" if key else str(path))
-    notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
-    return load_arrays(arrays, config, progress, source=path, notes=notes)
+    return arrays, (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
 
 
 def opened(path: Path) -> Any:
@@ -115,40 +196,47 @@ def axes_in(loaded: Any) -> int:
 
 def load_arrays(
     arrays: dict[str, Any],
-    config: DataConfig,
-    progress: Progress,
+    name: str,
     *,
-    source: Path | None,
+    num_classes: int | None = None,
+    letters: str | None = None,
+    length: int | None = None,
+    split: str | None = None,
+    flips: bool = False,
+    source: Path | None = None,
     notes: tuple[str, ...] = (),
     where: str | None = None,
-    letters: str | None = None,
+    progress: Progress = silent,
 ) -> Data:
     """Make a data set from arrays.
 
     Args:
         arrays: arrays named train, val and test, or a single one named "" that is split here. Each has N examples
             (N, *D), or is one long sequence of symbols (N,), which is cut into sequences like a text.
-        config: how to split the array, and what its classes are.
-        progress: receives the progress of preparing the arrays.
+        name: the name of the data.
+        num_classes: the number of classes; by default the largest class + 1.
+        letters: the names of the classes.
+        length: the symbols of a sequence that is cut from a long one.
+        split: TRAIN,VAL,TEST.
+        flips: mirror maps left to right at random, in training only.
         source: the file of the arrays, which is prepared once; None keeps the arrays in memory.
         notes: remarks for the user of the data set.
         where: the name of the arrays in error messages; by default the path of `source`.
-        letters: the names of the classes; by default those of `config`.
+        progress: receives the progress of preparing the arrays.
 
     Returns:
         The data set with its splits.
     """
-    letters = letters or config.letters
     where = where or (str(source) if source else "the array")
     checked = {
-        name: validated_classes(np.asarray(a), f"{where} [{name}]" if name else where) for name, a in arrays.items()
+        part: validated_classes(np.asarray(a), f"{where} [{part}]" if part else where) for part, a in arrays.items()
     }
     first = next(iter(checked.values()))
-    for name, array in checked.items():
+    for part, array in checked.items():
         if array.shape[1:] != first.shape[1:]:
-            raise ValueError(f"{where}: examples of {name} have shape {array.shape[1:]}, others {first.shape[1:]}")
+            raise ValueError(f"{where}: examples of {part} have shape {array.shape[1:]}, others {first.shape[1:]}")
     largest = max(int(a.max()) for a in checked.values() if a.size)
-    num_classes = number_of_classes(largest, letters, config.num_classes, where)
+    num_classes = number_of_classes(largest, letters, num_classes, where)
     dtype = smallest_type(num_classes)
 
     def blocks() -> Iterator[np.ndarray]:
@@ -170,25 +258,22 @@ def load_arrays(
         fingerprint = described["sha256"]
     stored = stored.reshape(-1, *first.shape[1:])
 
-    length = None if first.ndim > 1 else (config.length or DEFAULT_LENGTH)
+    if length is not None and first.ndim > 1 and length != first.shape[-1]:
+        notes = (*notes, f"its examples have shape {first.shape[1:]}; `length` only applies to one long sequence")
+    length = None if first.ndim > 1 else (length or DEFAULT_LENGTH)
     if len(checked) == len(SPLITS):
-        if config.split:
+        if split not in (None, WHOLE):
             raise ValueError(f"{where} has its own train, val and test; leave out `split`")
         sizes = (len(checked["train"]), len(checked["val"]), len(checked["test"]))
     else:
         what = "symbols" if length else "examples"
-        sizes = split_sizes(DEFAULT_SPLIT if config.split is None else config.split, len(stored), what)
+        sizes = split_sizes(DEFAULT_SPLIT if split is None else split, len(stored), what)
     event_shape = (length,) if length else first.shape[1:]
-    if config.flips and len(event_shape) != 2:
+    if flips and len(event_shape) != 2:
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
-    train, val, test = cut(stored, sizes, length, flips=config.flips)
-    if length is None and config.length not in (None, event_shape[-1]):
-        notes = (
-            *notes,
-            f"its examples have shape {event_shape}; `length` only applies to one long sequence of symbols",
-        )
+    train, val, test = cut(stored, sizes, length, flips=flips)
     vocabulary = Vocabulary("chars", letters) if letters else None
-    spec = DataSpec(config.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
+    spec = DataSpec(name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
     return Data(spec, train, val, test, notes)
 
 

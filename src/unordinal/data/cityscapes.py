@@ -4,36 +4,28 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.maps import check_fixed, map_size, nearest, read_indices
-from unordinal.data.spec import DataSpec
+from unordinal.config import Shape
+from unordinal.data.maps import EVEN, HEIGHT, WIDTH, check_even, nearest, read_indices
+from unordinal.data.source import Source
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
 from unordinal.data.unpacking import check_member, check_unpacked
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
+from unordinal.settings import PYTHON_ONLY, Flag
 
 ARCHIVE = "gtFine_trainvaltest.zip"
 SUFFIX = "_gtFine_labelIds.png"
 NUM_TRAIN, NUM_VAL = 2975, 500  # numbers of label maps in the archive's train and val
 SIZES = (2500, 475, NUM_VAL)  # train and val are the archive's train, sorted by name; test is the archive's val
-
-
-@dataclass(frozen=True)
-class Label:
-    """A label of Cityscapes, with its id in label maps and its category."""
-
-    name: str
-    id: int
-    category: int
-    colour: tuple[int, int, int]
 
 
 CATEGORIES = (
@@ -47,55 +39,59 @@ CATEGORIES = (
     ("vehicle", "#00008e"),
 )
 
-LABELS = (
-    Label("unlabeled", 0, 0, (0, 0, 0)),
-    Label("ego vehicle", 1, 0, (0, 0, 0)),
-    Label("rectification border", 2, 0, (0, 0, 0)),
-    Label("out of roi", 3, 0, (0, 0, 0)),
-    Label("static", 4, 0, (0, 0, 0)),
-    Label("dynamic", 5, 0, (111, 74, 0)),
-    Label("ground", 6, 0, (81, 0, 81)),
-    Label("road", 7, 1, (128, 64, 128)),
-    Label("sidewalk", 8, 1, (244, 35, 232)),
-    Label("parking", 9, 1, (250, 170, 160)),
-    Label("rail track", 10, 1, (230, 150, 140)),
-    Label("building", 11, 2, (70, 70, 70)),
-    Label("wall", 12, 2, (102, 102, 156)),
-    Label("fence", 13, 2, (190, 153, 153)),
-    Label("guard rail", 14, 2, (180, 165, 180)),
-    Label("bridge", 15, 2, (150, 100, 100)),
-    Label("tunnel", 16, 2, (150, 120, 90)),
-    Label("pole", 17, 3, (153, 153, 153)),
-    Label("polegroup", 18, 3, (153, 153, 153)),
-    Label("traffic light", 19, 3, (250, 170, 30)),
-    Label("traffic sign", 20, 3, (220, 220, 0)),
-    Label("vegetation", 21, 4, (107, 142, 35)),
-    Label("terrain", 22, 4, (152, 251, 152)),
-    Label("sky", 23, 5, (70, 130, 180)),
-    Label("person", 24, 6, (220, 20, 60)),
-    Label("rider", 25, 6, (255, 0, 0)),
-    Label("car", 26, 7, (0, 0, 142)),
-    Label("truck", 27, 7, (0, 0, 70)),
-    Label("bus", 28, 7, (0, 60, 100)),
-    Label("caravan", 29, 7, (0, 0, 90)),
-    Label("trailer", 30, 7, (0, 0, 110)),
-    Label("train", 31, 7, (0, 80, 100)),
-    Label("motorcycle", 32, 7, (0, 0, 230)),
-    Label("bicycle", 33, 7, (119, 11, 32)),
-    Label("license plate", -1, 7, (0, 0, 142)),  # does not occur in label maps
+# The category of each label, by its id from 0 to 33, as the data set's authors define them.
+CATEGORY_OF_ID = (
+    *(0, 0, 0, 0, 0, 0, 0),  # unlabeled, ego vehicle, rectification border, out of roi, static, dynamic, ground
+    *(1, 1, 1, 1),  # road, sidewalk, parking, rail track
+    *(2, 2, 2, 2, 2, 2),  # building, wall, fence, guard rail, bridge, tunnel
+    *(3, 3, 3, 3),  # pole, polegroup, traffic light, traffic sign
+    *(4, 4, 5, 6, 6),  # vegetation, terrain, sky, person, rider
+    *(7, 7, 7, 7, 7, 7, 7, 7),  # car, truck, bus, caravan, trailer, train, motorcycle, bicycle
 )
 UNKNOWN = 255
 CATEGORY_OF = np.full(256, UNKNOWN, np.uint8)
-for _label in LABELS:
-    if _label.id >= 0:
-        CATEGORY_OF[_label.id] = _label.category
+CATEGORY_OF[: len(CATEGORY_OF_ID)] = CATEGORY_OF_ID
 
 
-def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Data:
-    """Load the label maps of the archive, or of the folder it unpacks to; they are scaled the first time and cached."""
-    check_fixed(config, "cityscapes", len(CATEGORIES))
-    height, width = map_size(config)
-    path = find_archive(argument)
+@dataclass(frozen=True)
+class CityscapesSource(Source):
+    """The label maps of the archive, or of the folder it unpacks to; they are scaled the first time and cached."""
+
+    path: Annotated[str, PYTHON_ONLY] = ""
+    """The archive or its folder; default the one in the downloads folder."""
+    map_height: Annotated[int, EVEN, Flag("--height")] = HEIGHT
+    """Rows of a map."""
+    map_width: Annotated[int, EVEN, Flag("--width")] = WIDTH
+    """Columns of a map."""
+    flips: bool = False
+    """Mirror training maps left to right at random."""
+
+    key: ClassVar[str] = "cityscapes"
+    usage: ClassVar[str] = "cityscapes[:PATH]"
+    description: ClassVar[str] = (
+        "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (scaled to any even size)"
+    )
+    gives: ClassVar[Shape] = "maps"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_even(self.map_height, self.map_width)
+
+    @property
+    def name(self) -> str:
+        return f"{self.key}:{self.path}" if self.path else self.key
+
+    def moved(self, move: Callable[[str], str]) -> Source:
+        return replace(self, path=move(self.path)) if self.path else self
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        return load_cityscapes(self, progress)
+
+
+def load_cityscapes(asked: CityscapesSource, progress: Progress) -> Data:
+    """Load the label maps; they are scaled the first time and cached."""
+    height, width = asked.map_height, asked.map_width
+    path = find_archive(asked.path)
     with open_source(path) as source:
         names = {part: source.labels(part) for part in ("train", "val")}
         for part, wanted in (("train", NUM_TRAIN), ("val", NUM_VAL)):
@@ -114,8 +110,8 @@ def load_cityscapes(argument: str, config: DataConfig, progress: Progress) -> Da
 
         key = {"cityscapes": str(path), "state": source.state(names["train"] + names["val"])}
         stored, described = stored_symbols({**key, "height": height, "width": width}, blocks, dict)
-    train, val, test = cut(stored.reshape(-1, height, width), SIZES, None, flips=config.flips)
-    spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
+    train, val, test = cut(stored.reshape(-1, height, width), SIZES, None, flips=asked.flips)
+    spec = DataSpec(asked.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
     return Data(spec, train, val, test)
 
 

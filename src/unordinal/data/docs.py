@@ -7,14 +7,16 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from unordinal.config import DataConfig
+from unordinal.data.source import Alphabet, Length, Source, SplitSizes
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder, replacing
 from unordinal.data.text import TextFile, load_text
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
 
 EXCLUDED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "turtledemo"}
 HELD_OUT = 0.05  # fraction of the text in val, and the same in test
@@ -77,9 +79,30 @@ def as_text8(text: str) -> str:
     return re.sub("[^a-z]+", " ", text.lower()).strip()
 
 
-def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """Load the docstrings, reduced to a-z and space (alphabet text8) or unchanged (chars, bytes)."""
-    form = "text8" if (vocabulary.kind if vocabulary else config.alphabet) == "text8" else "full"
+@dataclass(frozen=True)
+class DocsSource(Source):
+    """The docstrings, reduced to a-z and space (alphabet text8) or unchanged (chars, bytes)."""
+
+    alphabet: Alphabet | None = None
+    """How text becomes classes: text8 reduces it to a-z and space; default all characters."""
+    length: Length = None
+    """Symbols per sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions or counts; default by module."""
+
+    key: ClassVar[str] = "docs"
+    usage: ClassVar[str] = "docs"
+    description: ClassVar[str] = "docstrings of Python's standard library (no download; alphabet text8, chars or bytes)"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
+        is_text8 = (vocabulary.kind if vocabulary else self.alphabet) == "text8"
+        path, official = written_docs("text8" if is_text8 else "full", progress)
+        settings: Any = {"vocabulary": vocabulary, "progress": progress, "official_split": official}
+        return load_text(TextFile.of(path), self.name, self.alphabet, self.length, self.split, **settings)
+
+
+def written_docs(form: str, progress: Progress) -> tuple[Path, str]:
+    """Write the docstrings to the cache, unless they are there; return the path of the text and its split."""
     version = "{}.{}.{}".format(*sys.version_info)
     path = data_folder() / "docs" / f"python-{version}-{form}.txt"
     sizes_path = path.with_suffix(".split")
@@ -98,4 +121,4 @@ def load_docs(config: DataConfig, vocabulary: Vocabulary | None, progress: Progr
             file.write("".join(joined[name] for name in ("train", "val", "test")).encode())
         with replacing(sizes_path) as file:
             file.write(",".join(str(len(joined[name])) for name in ("train", "val", "test")).encode())
-    return load_text(TextFile.of(path), config, progress, vocabulary=vocabulary, official_split=sizes_path.read_text())
+    return path, sizes_path.read_text()

@@ -1,17 +1,18 @@
 """The texts text8 and enwik8, which are downloaded once, or placed by hand, and checked by sha256."""
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from unordinal.config import DataConfig
+from unordinal.data.source import Alphabet, Length, Source, SplitSizes
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder
 from unordinal.data.text import TextFile, load_text
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
 
 LARGEST_DOWNLOAD = 64 << 20  # bytes; the archives below have 31 and 36 million
 OFFICIAL_SPLIT = "90000000,5000000,5000000"
@@ -27,11 +28,40 @@ ARCHIVES = {
 }
 
 
-def load_archive(name: str, config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """Load text8 or enwik8 in its official split, downloading it if necessary."""
-    url, sha256 = ARCHIVES[name]
-    path = fetch(url, sha256, data_folder() / "downloads" / f"{name}.zip", progress)
-    return load_text(TextFile.of(path), config, progress, vocabulary=vocabulary, official_split=OFFICIAL_SPLIT)
+@dataclass(frozen=True)
+class Text8Source(Source):
+    """The first 100 million characters of a cleaned Wikipedia."""
+
+    alphabet: Alphabet | None = "text8"
+    """How text becomes classes: a-z and space (text8), or bytes."""
+    length: Length = None
+    """Symbols per sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions or counts; default the official 90, 5 and 5 million."""
+
+    key: ClassVar[str] = "text8"
+    usage: ClassVar[str] = "text8"
+    description: ClassVar[str] = "100 million characters of Wikipedia, a-z and space (downloaded once, 31 MB)"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
+        url, sha256 = ARCHIVES[self.key]
+        path = fetch(url, sha256, data_folder() / "downloads" / f"{self.key}.zip", progress)
+        settings: Any = {"vocabulary": vocabulary, "progress": progress, "official_split": OFFICIAL_SPLIT}
+        return load_text(TextFile.of(path), self.name, self.alphabet, self.length, self.split, **settings)
+
+
+@dataclass(frozen=True)
+class Enwik8Source(Text8Source):
+    """The first 100 million bytes of Wikipedia."""
+
+    alphabet: Alphabet | None = "bytes"
+    """How text becomes classes: bytes, or chars if there are few enough."""
+    length: Length = 320
+    """Symbols per sequence."""
+
+    key: ClassVar[str] = "enwik8"
+    usage: ClassVar[str] = "enwik8"
+    description: ClassVar[str] = "100 million bytes of Wikipedia (downloaded once, 36 MB)"
 
 
 def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:

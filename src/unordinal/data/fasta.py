@@ -1,26 +1,49 @@
 """Data sets from FASTA files: DNA, RNA or protein sequences with one class per letter."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
 from unordinal.data.arrays import load_arrays
+from unordinal.data.source import FileSource, Length, SplitSizes
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.text import TextFile
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
 
 ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*-"  # letters, stop codons and gaps, unless `letters` says otherwise
 ENDINGS = (".fasta", ".fa", ".fna", ".faa", ".ffn")
 
 
-def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, progress: Progress) -> Data:
-    """Load a FASTA file.
+@dataclass(frozen=True)
+class FastaSource(FileSource):
+    """A FASTA file of the user's.
 
-    If all records have the same length, each is an example; otherwise they are joined to one long sequence. The letters
-    are those of `vocabulary`, else of `config.letters`, else all that occur in the file, in alphabetical order.
+    If all records have the same length, each is an example; otherwise they are joined to one long sequence.
     """
+
+    letters: str | None = None
+    """The letters, in order: ACGT, say; default all that occur in the file, in alphabetical order."""
+    length: Length = None
+    """Symbols per sequence, if the records have different lengths; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+
+    key: ClassVar[str] = "fasta"
+    usage: ClassVar[str] = "fasta:PATH"
+    description: ClassVar[str] = "your own DNA, RNA or protein sequences, one class per letter"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
+        letters = vocabulary.symbols if vocabulary else self.letters
+        return load_fasta(Path(self.path), self.name, letters, self.length, self.split, progress)
+
+
+def load_fasta(
+    path: Path, name: str, letters: str | None, length: int | None, split: str | None, progress: Progress
+) -> Data:
+    """Load a FASTA file; `FastaSource` describes the settings."""
     file = TextFile.of(path)
     records = read_records(file, progress)
     if not records:
@@ -28,14 +51,14 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
     lowered = sum(sum(letter.islower() for letter in sequence) for _, sequence in records)
     records = [(name, sequence.upper()) for name, sequence in records]
     found = "".join(sorted({letter for _, sequence in records for letter in sequence}))
-    letters = vocabulary.symbols if vocabulary else config.letters or "".join(c for c in found if c in ALLOWED)
-    for name, sequence in records:
+    letters = letters or "".join(c for c in found if c in ALLOWED)
+    for record, sequence in records:
         if not sequence:
-            raise ValueError(f"{file.path}: the record {name!r} has no sequence")
+            raise ValueError(f"{file.path}: the record {record!r} has no sequence")
         wrong = next((place for place, letter in enumerate(sequence) if letter not in letters), None)
         if wrong is not None:
             raise ValueError(
-                f"{file.path}: the record {name!r} has the letter {sequence[wrong]!r} at position {wrong}; "
+                f"{file.path}: the record {record!r} has the letter {sequence[wrong]!r} at position {wrong}; "
                 f"expected {letters} (`letters` sets them)"
             )
     known = Vocabulary("chars", letters)
@@ -46,8 +69,8 @@ def load_fasta(path: Path, config: DataConfig, vocabulary: Vocabulary | None, pr
     else:
         array = known.encode("".join(sequence for _, sequence in records)).numpy()
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
-    given = {"letters": letters, "notes": tuple(notes)}
-    data = load_arrays({"": array}, config, progress, source=None, where=str(file.path), **given)  # type: ignore[arg-type]
+    settings: Any = {"letters": letters, "length": length, "split": split, "notes": tuple(notes)}
+    data = load_arrays({"": array}, name, where=str(file.path), progress=progress, **settings)
     if array.ndim > 1:
         data.name_examples([name for name, _ in records])
     return data

@@ -2,37 +2,66 @@
 
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, Any, ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.arrays import SPLITS, load_array_file, load_arrays
+from unordinal.config import Shape
+from unordinal.data.arrays import SPLITS, load_arrays, read_arrays
 from unordinal.data.levels import Colours, Levels
-from unordinal.data.spec import MAX_CHARACTERS, DataSpec
+from unordinal.data.source import FileSource, NumClasses, SplitSizes
+from unordinal.data.spec import MAX_CHARACTERS, DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.unpacking import UnpackingError, check_links, check_unpacked
-from unordinal.progress import Advance, Progress
+from unordinal.progress import Advance, Progress, silent
+from unordinal.settings import Flag, Range
 
 DAMAGED_PNG = (struct.error, zlib.error, EOFError, IndexError, OverflowError, MemoryError)  # what Pillow lets through
 HEIGHT, WIDTH = 32, 64  # the default size of maps that are drawn or scaled
+EVEN = Range(2)  # of such maps
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # modes in Pillow of PNGs whose pixels are single numbers
 HEADER_BYTES, DEPTH_BYTE, COLOUR_TYPE_BYTE, GREY = 26, 24, 25, 0  # positions and values in the header of a PNG
 
 
-def load_maps(path: Path, config: DataConfig, progress: Progress) -> Data:
-    """Load maps that all have the same even height and width."""
-    path = path.expanduser().resolve()
-    for name, value in (("length", config.length), ("map_height", config.map_height), ("map_width", config.map_width)):
-        if value is not None:
-            raise ValueError(f"maps from files keep their size; leave out `{name}` {value}")
-    if path.is_dir():
-        return load_folder(path, config, progress)
-    if path.suffix.lower() == ".png":
-        raise ValueError(f"{path} is a single image; expected an .npz, an .npy or a folder of PNGs")
-    return load_array_file(path, config, progress, check=check_maps)
+@dataclass(frozen=True)
+class MapsSource(FileSource):
+    """Maps of the user's, which all have the same even height and width."""
+
+    num_classes: NumClasses = None
+    """Number of classes; default the largest class + 1."""
+    levels: str | None = None
+    """The grey levels of PNGs that are classes, in order, separated by commas; default those that the maps have if they
+    are few, otherwise every number is a class."""
+    colours: Annotated[str | None, Flag(metavar="FILE")] = None
+    """The classes of PNGs in colour, one a line: a name, then #rrggbb or three numbers; or a file of such lines."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only."""
+
+    key: ClassVar[str] = "maps"
+    usage: ClassVar[str] = "maps:PATH"
+    description: ClassVar[str] = (
+        "your own maps: an .npz or .npy (N, height, width), or a folder of PNGs of class indices"
+    )
+    gives: ClassVar[Shape] = "maps"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        path = Path(self.path).expanduser().resolve()
+        if path.is_dir():
+            return load_folder(path, self, progress)
+        for name in ("levels", "colours"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is only for folders of PNGs; leave it out with {self.name}")
+        if path.suffix.lower() == ".png":
+            raise ValueError(f"{path} is a single image; expected an .npz, an .npy or a folder of PNGs")
+        arrays, notes = read_arrays(path)
+        for name, array in arrays.items():
+            check_maps(array.shape, f"{path} [{name}]" if name else str(path))
+        settings: Any = {"num_classes": self.num_classes, "split": self.split, "flips": self.flips}
+        return load_arrays(arrays, self.name, source=path, notes=notes, progress=progress, **settings)
 
 
 def check_maps(shape: tuple[int, ...], where: str) -> None:
@@ -43,7 +72,7 @@ def check_maps(shape: tuple[int, ...], where: str) -> None:
         raise ValueError(f"{where}: maps of {shape[1]} x {shape[2]}; expected an even height and width")
 
 
-def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
+def load_folder(folder: Path, asked: MapsSource, progress: Progress) -> Data:
     """Load PNGs from the subfolders train, val and test, or those of the folder itself, sorted by name and split."""
     has_splits = all((folder / name).is_dir() for name in SPLITS)
     files = {name: pngs_in(folder / name) for name in SPLITS} if has_splits else {"": pngs_in(folder)}
@@ -56,21 +85,22 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     used = {file for found in files.values() for file in found}
     ignored = [file for file in sorted(folder.rglob("*")) if file.is_file() and file not in used]
     notes = [f"ignored {len(ignored)} other files, the first is {ignored[0]}"] if ignored else []
-    levels = Levels.of_text(config.levels) if config.levels else None
-    colours = Colours.of_text(config.colours) if config.colours else None
+    levels = Levels.of_text(asked.levels) if asked.levels else None
+    colours = Colours.of_text(asked.colours) if asked.colours else None
+    num_classes = asked.num_classes
     if levels and colours:
         raise ValueError("`levels` are for grey images and `colours` for colour images; give only one of them")
     with progress("Reading maps", len(used)) as advance:
-        arrays = {name: read_maps(found, config, colours or levels, advance) for name, found in files.items()}
-    if levels is None and colours is None and config.num_classes is None:
+        arrays = {name: read_maps(found, num_classes, colours or levels, advance) for name, found in files.items()}
+    if levels is None and colours is None and num_classes is None:
         levels = Levels.found_in(arrays.values())
         if levels is not None:
             arrays = {name: levels.classes_of(maps, str(folder)) for name, maps in arrays.items()}
             notes.append(f"the grey levels {levels.text} are classes 0 to {len(levels.values) - 1}")
     named = colours or levels
-    if named is not None:
-        config = replace(config, num_classes=len(named.categories))
-    data = load_arrays(arrays, config, progress, source=None, where=str(folder))
+    settings: Any = {"split": asked.split, "flips": asked.flips, "where": str(folder), "progress": progress}
+    num_classes = num_classes if named is None else len(named.categories)
+    data = load_arrays(arrays, asked.name, num_classes=num_classes, **settings)
     names = [str(file.relative_to(folder)) for found in files.values() for file in found]
     data.name_examples(names)
     categories = named.categories if named else ()
@@ -83,7 +113,9 @@ def load_folder(folder: Path, config: DataConfig, progress: Progress) -> Data:
     return replace(data, notes=(*data.notes, *notes))
 
 
-def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | None, advance: Advance) -> np.ndarray:
+def read_maps(
+    files: list[Path], num_classes: int | None, named: Levels | Colours | None, advance: Advance
+) -> np.ndarray:
     """Return the classes of PNGs that all have the same size: (N, height, width)."""
     maps: list[np.ndarray] = []
     for file in files:
@@ -92,9 +124,9 @@ def read_maps(files: list[Path], config: DataConfig, named: Levels | Colours | N
             pixels = read_pixels(stream, str(file), ("RGB",)) if is_coloured else read_indices(stream, str(file))
         if named is not None:
             pixels = named.classes_of(pixels, str(file))
-        if config.num_classes is not None and int(pixels.max()) >= config.num_classes:
+        if num_classes is not None and int(pixels.max()) >= num_classes:
             raise ValueError(
-                f"{file} has class {int(pixels.max())}, but num_classes is {config.num_classes}; classes run from 0"
+                f"{file} has class {int(pixels.max())}, but num_classes is {num_classes}; classes run from 0"
             )
         if not maps:
             check_maps((1, *pixels.shape), str(file))
@@ -216,20 +248,8 @@ def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
     return pixels[rows[:, None], columns]
 
 
-def check_fixed(config: DataConfig, what: str, num_classes: int) -> None:
-    """Raise a ValueError if `config` sets the split, length or classes of a data set where these are fixed."""
-    for name, value in (("`split`", config.split), ("`length`", config.length)):
-        if value is not None:
-            raise ValueError(f"the split and the shape of {what} are fixed; leave out {name} {value}")
-    if config.num_classes not in (None, num_classes):
-        raise ValueError(f"{what} always has {num_classes} classes; leave out `num_classes` {config.num_classes}")
-
-
-def map_size(config: DataConfig) -> tuple[int, int]:
-    """Return the height and width to draw or scale maps to, from `config` or by default."""
-    height = HEIGHT if config.map_height is None else config.map_height
-    width = WIDTH if config.map_width is None else config.map_width
-    for name, side in (("`map_height`", height), ("`map_width`", width)):
-        if side < 2 or side % 2:
-            raise ValueError(f"{name} must be even and at least 2, got {side}")
-    return height, width
+def check_even(height: int, width: int) -> None:
+    """Raise a ValueError if a side of maps that are drawn or scaled is odd."""
+    for name, side in (("map_height", height), ("map_width", width)):
+        if side % 2:
+            raise ValueError(f"`{name}` must be even and at least 2, got {side}")

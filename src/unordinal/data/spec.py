@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.config import Alphabet
+from unordinal.config import Shape
 
 TEXT8_SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
 MAX_CLASSES = 65_536  # of an array: classes are stored as uint16 or smaller
@@ -42,7 +42,7 @@ class Vocabulary:
     'hi'
     """
 
-    kind: Alphabet
+    kind: str
     symbols: str
 
     @staticmethod
@@ -134,11 +134,22 @@ class DataSpec:
         return len(self.event_shape) == 2
 
     @property
+    def shape(self) -> Shape:
+        """Whether examples are sequences or maps."""
+        return "maps" if self.is_map else "sequences"
+
+    @property
     def unit(self) -> str:
         """The unit of a score on this data set, such as "bits per character"."""
         if self.vocabulary is None:
             return "bits per pixel" if self.is_map else "bits per dimension"
         return "bits per byte" if self.vocabulary.kind == "bytes" else "bits per character"
+
+    def text_vocabulary(self, what: str) -> Vocabulary:
+        """Return the alphabet; raise a ValueError, which names the task, if the data are not text."""
+        if self.vocabulary is None or self.is_map:
+            raise ValueError(f"`{what}` is for text; the classes of {self.name} have no characters")
+        return self.vocabulary
 
     def require_sequences(self) -> None:
         """Raise a ValueError if the examples are not sequences."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from unordinal.data.spec import DataSpec
 from unordinal.names import unknown
@@ -14,7 +13,7 @@ from unordinal.names import unknown
 DEFAULT_SPLIT = "0.9,0.05,0.05"
 
 
-class Split(Dataset[Tensor]):
+class Split:
     """One part of a data set, stored as an array of small integers that may be memory-mapped.
 
     A text is one long sequence of symbols: its examples are consecutive chunks of `length` symbols without overlap, and
@@ -98,8 +97,8 @@ class Data:
         notes: remarks for the user, for example on ignored arrays or unused symbols.
         pmf: the exact probability of every x, shape (K,) * D; None if it is unknown.
 
-    >>> from unordinal.data import data_from_array
-    >>> data = data_from_array(np.arange(600).reshape(100, 6) % 3)
+    >>> from unordinal.data import load_data
+    >>> data = load_data(np.arange(600).reshape(100, 6) % 3)
     >>> len(data.train), len(data.val), data.test[0]
     (90, 5, tensor([0, 1, 2, 0, 1, 2]))
     """

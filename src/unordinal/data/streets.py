@@ -1,16 +1,20 @@
 """Maps of random street scenes in perspective, each generated from a seed, so that nothing needs to be downloaded."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.maps import HEIGHT, WIDTH, check_fixed, map_size
-from unordinal.data.spec import DataSpec
+from unordinal.config import Shape
+from unordinal.data.maps import EVEN, HEIGHT, WIDTH, check_even
+from unordinal.data.source import Source
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, DrawnSplit, cut
 from unordinal.data.storage import stored_symbols
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
+from unordinal.settings import Flag
 
 CATEGORIES = (
     ("road", "#804080"),
@@ -103,22 +107,42 @@ def draw_wall(
     scene[(rows >= top) & (rows <= bottom) & (is_side & (high > 0))] = BUILDING
 
 
-def load_streets(config: DataConfig, progress: Progress) -> Data:
-    """Return fixed scenes for validation and test, and new scenes for every training batch."""
-    check_fixed(config, "streets", len(CATEGORIES))
-    height, width = map_size(config)
-    draw = partial(draw_street, height=height, width=width)
+@dataclass(frozen=True)
+class StreetsSource(Source):
+    """Fixed scenes for validation and test, and new scenes for every training batch."""
 
-    def blocks() -> Iterator[np.ndarray]:
-        with progress("Drawing streets", sum(SIZES)) as advance:
-            for size, first in zip(SIZES, FIRST_SEEDS, strict=True):
-                for index in range(size):
-                    yield draw(first + index)
-                    advance(1)
+    map_height: Annotated[int, EVEN, Flag("--height")] = HEIGHT
+    """Rows of a map."""
+    map_width: Annotated[int, EVEN, Flag("--width")] = WIDTH
+    """Columns of a map."""
+    flips: bool = False
+    """Mirror training maps left to right at random."""
 
-    key = {"streets": DRAWING, "height": height, "width": width}
-    stored, described = stored_symbols(key, blocks, dict)
-    _, val, test = cut(stored.reshape(-1, height, width), SIZES, None)
-    train = DrawnSplit(stored.reshape(-1, height, width)[: SIZES[0]], draw, flips=config.flips)
-    spec = DataSpec(config.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
-    return Data(spec, train, val, test)
+    key: ClassVar[str] = "streets"
+    usage: ClassVar[str] = "streets"
+    description: ClassVar[str] = (
+        "random street scenes of 8 categories, new ones for every training batch (no download; any even size)"
+    )
+    gives: ClassVar[Shape] = "maps"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_even(self.map_height, self.map_width)
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        height, width = self.map_height, self.map_width
+        draw = partial(draw_street, height=height, width=width)
+
+        def blocks() -> Iterator[np.ndarray]:
+            with progress("Drawing streets", sum(SIZES)) as advance:
+                for size, first in zip(SIZES, FIRST_SEEDS, strict=True):
+                    for index in range(size):
+                        yield draw(first + index)
+                        advance(1)
+
+        key = {"streets": DRAWING, "height": height, "width": width}
+        stored, described = stored_symbols(key, blocks, dict)
+        _, val, test = cut(stored.reshape(-1, height, width), SIZES, None)
+        train = DrawnSplit(stored.reshape(-1, height, width)[: SIZES[0]], draw, flips=self.flips)
+        spec = DataSpec(self.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
+        return Data(spec, train, val, test)

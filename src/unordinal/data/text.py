@@ -10,16 +10,16 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from unordinal.config import Alphabet, DataConfig
+from unordinal.data.source import Alphabet, FileSource, Length, SplitSizes
 from unordinal.data.spec import MAX_CHARACTERS, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.unpacking import check_unpacked, checked_archive
-from unordinal.progress import Progress
+from unordinal.progress import Progress, silent
 
 BLOCK_BYTES = 1 << 22
 DEFAULT_LENGTH = 256
@@ -149,13 +149,37 @@ def describe_alphabet(vocabulary: Vocabulary) -> str:
     return "a-z and space, 27 classes" if vocabulary.kind == "text8" else f"its {len(vocabulary)} different characters"
 
 
+@dataclass(frozen=True)
+class TextSource(FileSource):
+    """A text file of the user's."""
+
+    alphabet: Alphabet | None = None
+    """How text becomes classes: text8 is a-z and space, chars is all characters of the file, bytes is all 256; default
+    the first of these that fits."""
+    length: Length = None
+    """Symbols per sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+
+    key: ClassVar[str] = "text"
+    usage: ClassVar[str] = "text:PATH"
+    description: ClassVar[str] = "your own text file: plain, .gz, .xz, .bz2 or .zip (alphabet text8, chars or bytes)"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
+        file, given = TextFile.of(Path(self.path)), vocabulary
+        return load_text(file, self.name, self.alphabet, self.length, self.split, vocabulary=given, progress=progress)
+
+
 def load_text(
     file: TextFile,
-    config: DataConfig,
-    progress: Progress,
+    name: str,
+    alphabet: Alphabet | None = None,
+    length: int | None = None,
+    split: str | None = None,
     *,
     vocabulary: Vocabulary | None = None,
-    official_split: str | None = None,
+    progress: Progress = silent,
+    official_split: str = DEFAULT_SPLIT,
 ) -> Data:
     """Load a text: encode it the first time, and cut it into train, val and test.
 
@@ -163,10 +187,13 @@ def load_text(
 
     Args:
         file: the text file.
-        config: the alphabet, the split and the length of a sequence.
+        name: the name of the data.
+        alphabet: how text becomes classes; by default what fits.
+        length: the symbols of a sequence; by default 256.
+        split: TRAIN,VAL,TEST; by default the official split.
+        vocabulary: the vocabulary of a trained model; by default it follows from the alphabet or from the text.
         progress: receives the progress of encoding.
-        vocabulary: the vocabulary of a trained model; by default it follows from `config.alphabet` or from the text.
-        official_split: the split to use if `config` has none.
+        official_split: the split to use if there is no other.
 
     Returns:
         The data set with its splits.
@@ -178,7 +205,7 @@ def load_text(
     dropped: list[int] = []
 
     def encoded() -> Iterator[np.ndarray]:
-        vocabulary = given or vocabulary_of(file, config.alphabet, progress)
+        vocabulary = given or vocabulary_of(file, alphabet, progress)
         found.append(vocabulary)
         blocks = code_points(
             file.blocks(progress, "Preparing the text"), as_bytes=vocabulary.kind == "bytes", path=file.path
@@ -196,32 +223,25 @@ def load_text(
     def described() -> dict[str, Any]:
         return {"kind": found[0].kind, "symbols": found[0].symbols, "dropped": sum(dropped)}
 
-    key = {**file.key, "alphabet": config.alphabet, "symbols": given.symbols if given else None}
+    key = {**file.key, "alphabet": alphabet, "symbols": given.symbols if given else None}
     key["kind"] = given.kind if given else None
     symbols, stored = stored_symbols(key, encoded, described)
     if len(symbols) == 0:
         raise ValueError(f"{file.path} contains no text")
-    length = config.length or DEFAULT_LENGTH
+    length = length or DEFAULT_LENGTH
     if len(symbols) < length:
         raise ValueError(f"{file.path} has {len(symbols)} symbols, shorter than one sequence of {length}")
-    sizes = split_sizes(
-        official_split or DEFAULT_SPLIT if config.split is None else config.split, len(symbols), "symbols"
-    )
+    sizes = split_sizes(official_split if split is None else split, len(symbols), "symbols")
     train, val, test = cut(symbols, sizes, length)
     vocabulary = Vocabulary(stored["kind"], stored["symbols"])
-    if config.num_classes not in (None, len(vocabulary)):
-        raise ValueError(
-            f"{file.path} has {len(vocabulary)} different symbols; "
-            f"leave out `num_classes` {config.num_classes}, which is only for arrays"
-        )
     unused = len(symbols) - sum(sizes)
     notes = [f"{unused} symbols after the test split are not used"] if unused else []
-    if given is None and config.alphabet is None:
+    if given is None and alphabet is None:
         notes.insert(0, f"read as text, alphabet {describe_alphabet(vocabulary)}")
     if stored["dropped"]:
         notes.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
     return Data(
-        spec=DataSpec(config.name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
+        spec=DataSpec(name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
         train=train,
         val=val,
         test=test,

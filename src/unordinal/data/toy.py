@@ -2,12 +2,15 @@
 
 import hashlib
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from unordinal.config import DataConfig
-from unordinal.data.spec import DataSpec
+from unordinal.data.source import Source
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, cut
+from unordinal.progress import Progress, silent
 
 NUM_CLASSES = 91
 RADIUS, DEVIATION, CLIP, STRETCH, OFFSET = 2.0, 0.1, 2.25, 20, 45
@@ -45,11 +48,17 @@ def draw_eight_gaussians(num: int, generator: np.random.Generator) -> np.ndarray
     return (np.rint(np.clip(v, -CLIP, CLIP) * STRETCH) + OFFSET).astype(np.uint8)
 
 
-def load_eight_gaussians(config: DataConfig) -> Data:
-    """Return a fixed sample of the mixture, with the exact probabilities."""
-    for name, value in (("`split`", config.split), ("`num_classes`", config.num_classes)):
-        if value is not None and value != NUM_CLASSES:
-            raise ValueError(f"the split and the classes of eight-gaussians are fixed; leave out {name} {value}")
-    x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))
-    spec = DataSpec(config.name, NUM_CLASSES, (2,), None, hashlib.sha256(x.tobytes()).hexdigest(), SIZES)
-    return Data(spec, *cut(x, SIZES, None), pmf=eight_gaussians_pmf())
+@dataclass(frozen=True)
+class EightGaussiansSource(Source):
+    """A fixed sample of the mixture, with the exact probabilities."""
+
+    key: ClassVar[str] = "eight-gaussians"
+    usage: ClassVar[str] = "eight-gaussians"
+    description: ClassVar[str] = (
+        "eight Gaussians on a circle, quantised to 91 x 91 cells, with exact probabilities (generated)"
+    )
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))
+        spec = DataSpec(self.name, NUM_CLASSES, (2,), None, hashlib.sha256(x.tobytes()).hexdigest(), SIZES)
+        return Data(spec, *cut(x, SIZES, None), pmf=eight_gaussians_pmf())

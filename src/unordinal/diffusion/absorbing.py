@@ -6,14 +6,13 @@ there given the positions that are shown.
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
+from unordinal.diffusion.schedules import Schedule, cosine, linear
 from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
 
 
@@ -25,39 +24,31 @@ class AbsorbingNoise(NoiseProcess):
 
     Args:
         num_classes: the number of classes K.
-        curve: the probability that a class is masked, as a function of time in [0, 1]. With a network that does not
-            read the time, or reads the noise as it does here, the bound does not depend on it.
-        num_steps: the number of steps T; None for continuous time.
+        schedule: the probability that a class is masked at a time, which must end at 1. With a network that does not
+            read the time, or reads the noise as it does here, the bound does not depend on it. Default: cosine in
+            continuous time; the variance of a draw of the bound would be infinite with a linear schedule.
 
     >>> noise = AbsorbingNoise(27)
     >>> noise.corrupt(torch.zeros(2, 4, dtype=torch.long), torch.tensor([1e-9, 1.0])).tolist()
     [[0, 0, 0, 0], [27, 27, 27, 27]]
     """
 
-    def __init__(self, num_classes: int, curve: NoiseCurve = linear_noise, *, num_steps: int | None = None):
-        check_curve(curve)
-        if num_steps is not None and num_steps < 1:
-            raise ValueError(f"a diffusion needs at least one step, got {num_steps}")
-        self.num_classes, self.num_input_classes, self.num_steps = num_classes, num_classes + 1, num_steps
-        self.mask, self.curve = num_classes, curve
+    mask: int
 
-    @property
-    def default_sampler(self) -> str:  # type: ignore[override]
-        return "spread" if self.num_steps is None else "ancestral"
-
-    def num_calls(self, num_positions: int) -> int | None:
-        """In continuous time positions are shown one after another."""
-        return num_positions if self.num_steps is None else self.num_steps
+    def __init__(self, num_classes: int, schedule: Schedule | None = None):
+        self.num_classes, self.mask = num_classes, num_classes
+        self.schedule = schedule or Schedule(cosine)
+        if self.schedule.curve is None:
+            raise ValueError("absorbing noise needs a schedule that ends in noise 1, made from a curve")
 
     def noise_at(self, t: Tensor) -> Tensor:
-        """1 - alpha-bar at times (B,): (B,) float64 on the CPU."""
-        t = t.cpu().double()
-        return self.curve(t if self.num_steps is None else t / self.num_steps)
+        """Return the probability of a mask at times (B,): (B,) float64 on the CPU."""
+        return self.schedule.noise(t)
 
     def weight_at(self, t: Tensor) -> Tensor:
         """The factor of the cross-entropy in the bound's term at times (B,): (B,) float64 on the CPU."""
         if self.num_steps is None:
-            return slope_of(self.curve, t.cpu()) / self.noise_at(t)
+            return self.schedule.slope(t) / self.noise_at(t)
         return 1 - self.noise_at(t - 1) / self.noise_at(t)
 
     def network_time(self, t: Tensor) -> Tensor:
@@ -124,25 +115,6 @@ class AbsorbingNoise(NoiseProcess):
         shown = torch.nn.functional.one_hot(z, self.num_input_classes).to(r)
         return torch.where((z == self.mask).unsqueeze(-1), masked, shown)
 
-    def time_of(self, noise: Tensor) -> Tensor:
-        """The times (B,) at which so much is masked in the mean, for a network that reads the time."""
-        if self.num_steps is not None:
-            return (noise.double() * self.num_steps).round().clamp(min=1).long()
-        return inverse_of(self.curve, noise.double())
-
-    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:
-        """Return the logits of each position given all others, which are shown: (B, *D, K)."""
-        if noise is not None:
-            raise ValueError(f"absorbing noise shows all other positions; leave out `noise` {noise:g}")
-        flat, size = x.flatten(1), x[0].numel()
-        t = self.time_of(torch.tensor([1 / size])).expand(len(x))
-        found = []
-        for position in range(size):
-            hidden = flat.clone()
-            hidden[:, position] = self.mask
-            found.append(predict(hidden.view_as(x), t).flatten(1, -2)[:, position])
-        return torch.stack(found, dim=1).view(*x.shape, self.num_classes)
-
     def impose(
         self,
         z: Tensor,
@@ -206,7 +178,7 @@ class MaskCountNoise(AbsorbingNoise):
     """
 
     def __init__(self, num_classes: int):
-        super().__init__(num_classes)
+        super().__init__(num_classes, Schedule(linear))  # uniform times give uniform numbers of masks
 
     def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         length = x[0].numel()

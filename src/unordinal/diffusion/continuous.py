@@ -5,44 +5,37 @@ import math
 import torch
 from torch import Tensor
 
-from unordinal.diffusion.schedules import NoiseCurve, check_curve, inverse_of, linear_noise, slope_of
-from unordinal.diffusion.uniform import UniformNoise, excess
-from unordinal.numerics import expand_like, one_hot, sum_except_batch
+from unordinal.diffusion.schedules import Schedule, cosine
+from unordinal.diffusion.uniform import ClassTerms, UniformNoise, excess
+from unordinal.numerics import expand_like, sum_except_batch
 
 
 class ContinuousUniformNoise(UniformNoise):
     """Uniform noise in continuous time: at time t a class has been redrawn with probability 1 - alpha-bar_t.
 
     The bound is an integral over all times in (0, 1]. Nothing is cut off at either end: at time 0 the data are as they
-    are, and at time 1 they are uniform noise, so that there is neither a reconstruction term nor a prior term.
+    are, and at time 1 they are uniform noise, so that there is neither a reconstruction term nor a prior term. The
+    network predicts each position from the others, the paper's r. With a prediction from all positions the bound would
+    be minus infinity for any network with bounded logits, since its integrand grows as 1 / noise near time 0.
 
     Args:
         num_classes: the number of classes K.
-        curve: the noise 1 - alpha-bar as a function of time in [0, 1]. The bound does not depend on it, since the
-            network reads the noise and not the time.
-        output: what the network predicts, as in `UniformNoise`.
+        schedule: how much noise there is at a time; a curve in continuous time. The bound does not depend on it, since
+            the network reads the noise and not the time. The variance of a draw is infinite with a linear schedule.
 
     >>> noise = ContinuousUniformNoise(27)
     >>> noise.corrupt(torch.zeros(1, 4, dtype=torch.long), torch.tensor([1e-9])).tolist()
     [[0, 0, 0, 0]]
     """
 
-    num_steps: int | None  # type: ignore[assignment]
-
-    def __init__(self, num_classes: int, curve: NoiseCurve = linear_noise, *, output: str = "leave-one-out"):
-        check_curve(curve)
-        super().__init__(num_classes, torch.zeros(2, dtype=torch.float64, device="cpu"), output=output)
-        self.curve, self.num_steps = curve, None
-
-    def log_alpha_at(self, t: Tensor) -> Tensor:
-        return torch.log1p(-self.curve(t.cpu().double()))
+    def __init__(self, num_classes: int, schedule: Schedule | None = None):
+        super().__init__(num_classes, schedule or Schedule(cosine))
+        if self.schedule.num_steps is not None or self.schedule.curve is None:
+            raise ValueError("noise in continuous time needs a schedule in continuous time, made from a curve")
 
     def network_time(self, t: Tensor) -> Tensor:
-        """The network reads the noise, whatever the schedule."""
-        return self.curve(t.cpu().double()).to(torch.float32)
-
-    def time_of(self, noise: float) -> Tensor:
-        return inverse_of(self.curve, torch.tensor(noise, dtype=torch.float64))
+        """Return the noise: the network reads it, whatever the schedule."""
+        return self.schedule.noise(t).to(torch.float32)
 
     def prior_kl(self) -> float:
         return 0.0
@@ -50,41 +43,33 @@ class ContinuousUniformNoise(UniformNoise):
     def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
         """Return the integrand of the negative ELBO at times t: (B,) nats.
 
-        With q_k = alpha [k = x] + (1 - alpha) / K, p_k = alpha r_k + (1 - alpha) / K and rho = q_z / p_z it is
-        -alpha' / (K alpha q_z) (KL(q || p) + rho - log rho - 1). Both parts are sums of terms >= 0 in the relative
-        differences (q_k - p_k) / p_k, which are computed from [k = x] - r_k, so that nothing cancels as alpha
-        approaches 0.
+        With m = (1 - alpha) / K, q_k = alpha [k = x] + m, p_k = alpha r_k + m and rho = q_z / p_z it is
+        -alpha' / (K alpha q_z) (KL(q || p) + rho - log rho - 1). The KL is sum_k q_k (exp(d_k) - 1 - d_k) with
+        d_k = log(p_k / q_k), whose terms are >= 0; for k other than x, d_k is log1p(alpha r_k / m), so that the sum of
+        this term is the only reduction over K.
         """
-        k, noise = self.num_classes, self.curve(t.cpu().double())  # (B,)
+        k, noise = self.num_classes, self.schedule.noise(t)  # (B,)
         like = logits[..., 0]
-        alpha, floor = (expand_like(v.to(like), like) for v in (1 - noise, noise / k))
-        r = torch.softmax(logits, dim=-1)
-        onehot = one_hot(x, k, r.dtype)
-        p = alpha.unsqueeze(-1) * r + floor.unsqueeze(-1)
-        d = alpha.unsqueeze(-1) * (onehot - r) / p  # (q - p) / p
-        kl = (p * relative_entropy(d)).sum(dim=-1)
-        d_z, p_z = (v.gather(-1, z.unsqueeze(-1)).squeeze(-1) for v in (d, p))
-        q_z = torch.where(x == z, alpha, torch.zeros_like(alpha)) + floor
-        is_near = d_z.abs() < 0.5
-        log_rho = torch.where(is_near, torch.log1p(torch.where(is_near, d_z, 0.0)), q_z.log() - p_z.log())
-        both = kl + excess(log_rho)
-        slope = expand_like(slope_of(self.curve, t.cpu()).to(like), like)
-        alpha = alpha.clamp(min=torch.finfo(alpha.dtype).tiny)  # `both` is 0 where alpha is
-        return sum_except_batch(slope / (k * alpha * q_z) * both)
+        # alpha is 0 at the end of time, where the sum below is 0 as well
+        alpha = expand_like((1 - noise).to(like), like).clamp(min=torch.finfo(like.dtype).tiny ** 0.5)
+        m, slope = (expand_like(v.to(like), like) for v in (noise / k, self.schedule.slope(t)))
+        ratio = alpha / m
+        log_r_x, log_r_z, sum_ell = ClassTerms.apply(logits, ratio, x, z)
+        r_x, same = log_r_x.exp(), x == z
+        ell_x, ell_z = torch.log1p(ratio * r_x), torch.log1p(ratio * log_r_z.exp())
+        log_ratio = torch.log1p(ratio)  # log(q_x / m)
+        kl = (alpha + m) * excess(ell_x - log_ratio) + m * (ratio * (1 - r_x) - (sum_ell - ell_x))
+        log_rho = torch.where(same, log_ratio, torch.zeros_like(log_ratio)) - ell_z
+        q_z = torch.where(same, alpha, torch.zeros_like(alpha)) + m
+        return sum_except_batch(slope / (k * alpha * q_z) * (kl + excess(log_rho)))
 
     @property
     def has_paths(self) -> bool:
         return False
 
 
-def relative_entropy(d: Tensor) -> Tensor:
-    """Return (1 + d) log(1 + d) - d, which is at least 0; 1 at d = -1."""
-    d = d.clamp(min=-1 + torch.finfo(d.dtype).eps)
-    return (1 + d) * torch.log1p(d) - d
-
-
 def noise_of_rate(rate: float, num_classes: int) -> float:
-    """The noise 1 - alpha-bar at which a class differs from the data with probability `rate`.
+    """Return the noise 1 - alpha-bar at which a class differs from the data with probability `rate`.
 
     >>> round(noise_of_rate(0.5, 3), 6)
     0.75

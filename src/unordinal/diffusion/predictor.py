@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unordinal.numerics import sharpened
 from unordinal.progress import current_watcher
 
 Predict = Callable[[Tensor, Tensor], Tensor]
@@ -13,7 +14,7 @@ Predict = Callable[[Tensor, Tensor], Tensor]
 
 
 class Predictor:
-    """The predictions of a network while samples are drawn: counted, remembered, and sharpened where asked for.
+    """The predictions of a network while samples are drawn: counted, remembered, and sharpened if asked for.
 
     A network that does not read the time is not run again for samples that have not changed. The calls are counted for
     every sample, and reported to the current watcher.
@@ -24,6 +25,9 @@ class Predictor:
         temperature: divides the logits; 0 takes the likeliest class.
         top_p: keep the likeliest classes that together have at least this probability, and drop the others.
         greedy_tail: take the likeliest class from this time on, which is a fraction of the whole chain.
+
+    Attributes:
+        logits: the network's own logits of the last call, before they were sharpened.
     """
 
     def __init__(
@@ -43,7 +47,7 @@ class Predictor:
             raise ValueError(f"`greedy_tail` must be between 0 and 1, got {greedy_tail:g}")
         self.predict, self.reads_time = predict, reads_time
         self.temperature, self.top_p, self.greedy_tail = temperature, top_p, greedy_tail
-        self.seen: Tensor | None = None  # what the network last read, and what it said of it
+        self.seen: Tensor | None = None  # the last input of the network
         self.logits = torch.empty(0)
 
     def __call__(self, z: Tensor, t: Tensor, fraction: float = 1.0) -> Tensor:
@@ -60,17 +64,3 @@ class Predictor:
         current_watcher().network_calls += int(changed.sum())
         temperature = 0.0 if fraction <= self.greedy_tail else self.temperature
         return sharpened(self.logits, temperature, self.top_p)
-
-
-def sharpened(logits: Tensor, temperature: float, top_p: float) -> Tensor:
-    """Return the logits of a distribution that is sharper than softmax(logits): (..., K) -> (..., K)."""
-    if temperature < torch.finfo(logits.dtype).tiny:
-        best = logits.argmax(dim=-1, keepdim=True)
-        return torch.full_like(logits, -math.inf).scatter(-1, best, 0.0)
-    logits = logits / temperature if temperature != 1 else logits
-    if top_p < 1:
-        p, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-        is_dropped = p.cumsum(dim=-1) - p >= top_p  # those before it suffice
-        dropped = torch.zeros_like(is_dropped).scatter(-1, order, is_dropped)
-        logits = logits.masked_fill(dropped, -math.inf)
-    return logits

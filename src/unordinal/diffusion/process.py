@@ -1,12 +1,12 @@
 """The interface of a noise process, which defines how a diffusion adds noise to classes and removes it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, independent
+from unordinal.diffusion.schedules import Schedule
 from unordinal.numerics import draw_categorical
 
 Time = float
@@ -23,8 +23,8 @@ class NoiseProcess(ABC):
 
     Attributes:
         num_classes: the number of classes K of the data.
-        num_input_classes: the number of classes that z can have, such as K + 1 with a mask.
-        num_steps: the number of steps T in discrete time; None in continuous time.
+        schedule: how much noise there is at a time, in discrete steps or in continuous time.
+        mask: the class, K, that hides a position; None if the noise has no mask.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> from unordinal.diffusion.uniform import UniformNoise
@@ -34,15 +34,20 @@ class NoiseProcess(ABC):
     """
 
     num_classes: int
-    num_input_classes: int
-    num_steps: int | None
+    schedule: Schedule
+    mask: int | None = None
 
     converts_by_time = False  # whether `predicted` depends on the time
-    default_sampler = "ancestral"  # by its name in `samplers.SAMPLERS`
 
-    def num_calls(self, num_positions: int) -> int | None:  # noqa: ARG002
-        """Return the network calls of a whole chain of examples with so many positions; None if it has no end."""
-        return self.num_steps
+    @property
+    def num_input_classes(self) -> int:
+        """The number of classes that z can have: one more than the data if there is a mask."""
+        return self.num_classes + (self.mask is not None)
+
+    @property
+    def num_steps(self) -> int | None:
+        """The number of steps T in discrete time; None in continuous time."""
+        return self.schedule.num_steps
 
     @property
     def num_terms(self) -> int:
@@ -197,10 +202,6 @@ class NoiseProcess(ABC):
         """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
         x = draw_categorical(logits, generator)
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)
-
-    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:  # noqa: ARG002
-        """Return the logits of each position, from `predict`, the logits of x_0 given x_t at times t: (B, *D, K)."""
-        raise ValueError(f"{type(self).__name__} has no probabilities of single positions for {tuple(x.shape)}")
 
     def complement(self, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
         """Return x corrupted exactly where z is not, if the bound allows to average over the two: (B, *D)."""

@@ -1,20 +1,18 @@
 """Samplers, which decide the reverse steps from noise to data."""
 
 import itertools
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.choosing import Chooser, far_apart, independent
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.numerics import draw_categorical, expand_like, uniform
+from unordinal.diffusion.unmasking import FirstHitting, HighestConfidence, LowestEntropy, SpreadUnmasking, Unmasking
+from unordinal.numerics import uniform
 from unordinal.progress import current_watcher
 
 
@@ -35,6 +33,10 @@ class Sampler(Protocol):
         `known` (N, *D) holds the classes of positions that are given, and -1 where they are free.
         """
 
+    @staticmethod
+    def whole_calls(noise: NoiseProcess, num_free: int, /) -> int | None:
+        """Return the network calls of a whole chain for so many free positions; None if there is no such number."""
+
 
 @dataclass(frozen=True)
 class Ancestral:
@@ -47,7 +49,7 @@ class Ancestral:
         steps: the number of steps; None for all steps of a process in discrete time.
         start: the fraction of the whole chain at which to start.
         spacing: the exponent of the times: 1 for even spacing, above 1 for times that lie closer near the data.
-        corrections: Gibbs steps after every reverse step; see `Corrected`.
+        corrections: the number of Gibbs steps, spread evenly between the reverse steps; see `Corrected`.
         choose: chooses the positions that change in a step, from the probability of each; see `Spread`.
 
     >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
@@ -63,6 +65,11 @@ class Ancestral:
     corrections: int = 0
     choose: Chooser = independent
 
+    @staticmethod
+    def whole_calls(noise: NoiseProcess, _num_free: int) -> int | None:
+        """Return the number of steps of a process in discrete time."""
+        return noise.num_steps
+
     def chain(
         self,
         predict: Predictor,
@@ -76,13 +83,13 @@ class Ancestral:
         z = noise.impose(z, known, times[0], generator=generator)
         watcher.state(times[0], z)
         yield times[0], z
-        end = noise.num_steps or 1
-        for t, s in itertools.pairwise(times):
+        end, gaps = noise.num_steps or 1, max(1, len(times) - 2)
+        for number, (t, s) in enumerate(itertools.pairwise(times)):
             logits = predict(z, torch.full((len(z),), t), t / end)
             z = noise.step(logits, z, t, s, generator=generator, choose=self.choose)
             z = noise.impose(z, known, s, generator=generator)
             if s > 0:
-                for _ in range(self.corrections):
+                for _ in range((number + 1) * self.corrections // gaps - number * self.corrections // gaps):
                     z = corrected(predict, noise, z, s, known, generator)
             watcher.advance(len(z) / (len(times) - 1))
             watcher.state(s, z)
@@ -112,11 +119,14 @@ def corrected(
 
 
 @dataclass(frozen=True)
-class Corrected(Ancestral):
-    """Ancestral sampling with a Gibbs step after every reverse step: half of the calls correct what went wrong before.
+class Corrected:
+    """Ancestral sampling with Gibbs steps between the reverse steps: half of the calls correct what went wrong before.
 
     A Gibbs step redraws some positions given all others, at the same noise. With an exact network and one position at a
     time it leaves the distribution at that noise as it is.
+
+    Args:
+        calls: the number of network calls; None for a Gibbs step after every step of a process in discrete time.
 
     >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
     >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
@@ -125,29 +135,12 @@ class Corrected(Ancestral):
     torch.Size([2, 6])
     """
 
-    corrections: int = 1
+    calls: int | None = None
 
     @staticmethod
-    def of_calls(calls: int | None) -> "Corrected":
-        """The sampler that makes so many network calls in total."""
-        if calls is not None and calls < 2:
-            raise ValueError(f"a corrected sampler needs `steps` of at least 2, got {calls}")
-        return Corrected(None if calls is None else (calls + 1) // 2)
-
-
-@dataclass(frozen=True)
-class Unmasking(ABC):
-    """Samplers for absorbing noise that show a number of positions with every network call.
-
-    Args:
-        steps: the number of network calls; None for one position per call.
-    """
-
-    steps: int | None = None
-
-    @abstractmethod
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Return which of the masked positions to show, `num` (N,) of them in each sample: (N, *D) booleans."""
+    def whole_calls(noise: NoiseProcess, _num_free: int) -> int | None:
+        """Return the calls of all steps of a process in discrete time, with a Gibbs step after each but the last."""
+        return None if noise.num_steps is None else 2 * noise.num_steps - 1
 
     def chain(
         self,
@@ -158,72 +151,11 @@ class Unmasking(ABC):
         known: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Iterator[tuple[Time, Tensor]]:
-        if not isinstance(noise, AbsorbingNoise):
-            raise ValueError("this sampler shows masked positions, and the noise of this model has no mask")
-        z = noise.impose(z, known, 1.0, generator=generator)
-        most = int((z == noise.mask).flatten(1).sum(dim=1).max())
-        calls = most if self.steps is None else self.steps
-        if not 1 <= calls <= most:
-            raise ValueError(f"`steps` must be between 1 and {most}, one for each free position; got {calls}")
-        watcher, size, end = current_watcher(), z[0].numel(), noise.num_steps or 1
-        watcher.state(end, z)
-        yield end, z
-        for call in range(calls):
-            is_masked = z == noise.mask
-            left = is_masked.flatten(1).sum(dim=1)  # (N,)
-            level = noise.time_of((left / size).cpu())
-            logits = predict(z, level, float(left.max()) / size)
-            num = (left // (calls - call)).clamp(min=1)  # rather one more at the end, when more is known
-            is_shown = self.shown_next(logits, is_masked, num, generator)
-            z = z.clone()
-            z[is_shown] = draw_categorical(logits[is_shown], generator)
-            watcher.advance(len(z) / calls)
-            t = end * float((z == noise.mask).flatten(1).sum(dim=1).max()) / size
-            watcher.state(t, z)
-            yield t, z
-
-
-def most_urgent(urgency: Tensor, is_masked: Tensor, num: Tensor) -> Tensor:
-    """Return the masked positions with the largest numbers, `num` (N,) of them in each sample: (N, *D) booleans."""
-    rank = urgency.masked_fill(~is_masked, -math.inf).flatten(1).argsort(dim=1, descending=True).argsort(dim=1)
-    return (rank < num.unsqueeze(1)).view_as(is_masked) & is_masked
-
-
-@dataclass(frozen=True)
-class FirstHitting(Unmasking):
-    """Show positions in random order. One per call draws from the model exactly, with as many calls as positions.
-
-    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
-    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
-    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
-    >>> model.sample(2, sampler=FirstHitting()).shape
-    torch.Size([2, 6])
-    """
-
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
-        return most_urgent(uniform(logits.shape[:-1], logits.device, generator), is_masked, num)
-
-
-@dataclass(frozen=True)
-class SpreadUnmasking(Unmasking):
-    """Show positions in random order, those of one call far apart from each other; see `Spread`.
-
-    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
-    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
-    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
-    >>> model.sample(2, sampler=SpreadUnmasking(3)).shape
-    torch.Size([2, 6])
-    """
-
-    def shown_next(
-        self,
-        logits: Tensor,  # noqa: ARG002
-        is_masked: Tensor,
-        num: Tensor,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        left = is_masked.flatten(1).sum(dim=1).clamp(min=1)
-        return far_apart(is_masked * expand_like(num / left, is_masked), generator) & is_masked
+        calls = self.whole_calls(noise, 0) if self.calls is None else self.calls
+        if calls is None or calls < 2:
+            raise ValueError(f"a corrected sampler needs `steps` of at least 2, got {calls}")
+        steps = max(2, (calls + 1) // 2)
+        return Ancestral(steps, corrections=calls - steps).chain(predict, noise, z, known=known, generator=generator)
 
 
 @dataclass(frozen=True)
@@ -231,9 +163,10 @@ class Spread:
     """Let positions that are far apart change in the same call, for they hardly depend on each other.
 
     Every position changes with the probability that it has in ancestral sampling, so that only the combinations of
-    positions differ (see `choosing.far_apart`). With absorbing noise and one position per call it draws from the model
-    exactly, like `FirstHitting`. With fewer calls it comes closer to the model than `Ancestral` does where neighbours
-    depend on each other more than distant positions do; elsewhere it may not (docs/results.md).
+    positions differ (see `choosing.far_apart`). With a mask, one position per call and a network that does not read the
+    time it draws from the model exactly, like `FirstHitting`. With fewer calls it comes closer to the model than
+    `Ancestral` does where neighbours depend on each other more than distant positions do; elsewhere it may not
+    (docs/results.md).
 
     Args:
         steps: the number of network calls. None takes one for each position with absorbing noise, otherwise all steps.
@@ -247,6 +180,11 @@ class Spread:
 
     steps: int | None = None
 
+    @staticmethod
+    def whole_calls(noise: NoiseProcess, num_free: int) -> int | None:
+        """Return one call for each free position if the noise has a mask, else the number of steps."""
+        return noise.num_steps if noise.mask is None else num_free
+
     def chain(
         self,
         predict: Predictor,
@@ -256,58 +194,14 @@ class Spread:
         known: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Iterator[tuple[Time, Tensor]]:
-        has_mask = isinstance(noise, AbsorbingNoise)
+        has_mask = noise.mask is not None
         sampler: Sampler = SpreadUnmasking(self.steps) if has_mask else Ancestral(self.steps, choose=far_apart)
         return sampler.chain(predict, noise, z, known=known, generator=generator)
 
 
-@dataclass(frozen=True)
-class LowestEntropy(Unmasking):
-    """Show the positions of which the network is surest, by the entropy of its prediction. An approximation.
-
-    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
-    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
-    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
-    >>> model.sample(2, sampler=LowestEntropy(3)).shape
-    torch.Size([2, 6])
-    """
-
-    def shown_next(
-        self,
-        logits: Tensor,
-        is_masked: Tensor,
-        num: Tensor,
-        generator: torch.Generator | None,  # noqa: ARG002
-    ) -> Tensor:
-        log_p = torch.log_softmax(logits, dim=-1)
-        certainty = (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
-        return most_urgent(certainty, is_masked, num)
-
-
-@dataclass(frozen=True)
-class HighestConfidence(Unmasking):
-    """Show the positions whose likeliest class is the most probable. An approximation.
-
-    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
-    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
-    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
-    >>> model.sample(2, sampler=HighestConfidence(3)).shape
-    torch.Size([2, 6])
-    """
-
-    def shown_next(
-        self,
-        logits: Tensor,
-        is_masked: Tensor,
-        num: Tensor,
-        generator: torch.Generator | None,  # noqa: ARG002
-    ) -> Tensor:
-        return most_urgent(torch.log_softmax(logits, dim=-1).amax(dim=-1), is_masked, num)
-
-
-SAMPLERS: dict[str, Callable[[int | None], Sampler]] = {
+SAMPLERS: dict[str, type[Sampler]] = {
     "ancestral": Ancestral,
-    "corrected": Corrected.of_calls,
+    "corrected": Corrected,
     "first-hitting": FirstHitting,
     "spread": Spread,
     "entropy": LowestEntropy,
@@ -323,8 +217,13 @@ def suitable_samplers(noise: NoiseProcess) -> tuple[str, ...]:
     >>> suitable_samplers(ContinuousUniformNoise(3))
     ('ancestral', 'corrected', 'spread')
     """
-    has_mask = noise.num_input_classes > noise.num_classes
-    return tuple(name for name, make in SAMPLERS.items() if has_mask or not isinstance(make(None), Unmasking))
+    has_mask = noise.mask is not None
+    return tuple(name for name, kind in SAMPLERS.items() if has_mask or not issubclass(kind, Unmasking))
+
+
+def default_sampler(noise: NoiseProcess) -> str:
+    """Return the name of the sampler that suits a noise process best."""
+    return "spread" if noise.mask is not None and noise.num_steps is None else "ancestral"
 
 
 def last(chain: Iterator[tuple[Time, Tensor]]) -> Tensor:

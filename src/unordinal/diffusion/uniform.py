@@ -7,7 +7,6 @@ reduction over K.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.diffusion.schedules import Schedule
 from unordinal.names import check_known
 from unordinal.numerics import draw_categorical, expand_like, one_hot, sum_except_batch, uniform
 
@@ -37,36 +37,28 @@ class UniformNoise(NoiseProcess):
 
     Args:
         num_classes: the number of classes K.
-        log_alpha: the schedule log alpha-bar_t for t = 0, ..., T, of shape (T + 1,), as from `cosine_schedule`.
+        schedule: how much noise there is at a time, in discrete steps, as from `cosine_schedule`.
         output: what the network predicts for a position. "leave-one-out" is the paper's r: the probabilities of x_0
             given x_t at all other positions. "denoiser" are the probabilities of x_0 given x_t at all positions, which
             are converted to r by the one factor in which the two differ.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
-    >>> noise = UniformNoise(num_classes=27, log_alpha=cosine_schedule(1000))
+    >>> noise = UniformNoise(num_classes=27, schedule=cosine_schedule(1000))
     >>> x = torch.zeros(2, 8, dtype=torch.long)
     >>> noise.corrupt(x, torch.tensor([1, 1000])).shape
     torch.Size([2, 8])
     """
 
     OUTPUTS = ("leave-one-out", "denoiser")
-    num_steps: int
 
-    def __init__(self, num_classes: int, log_alpha: Tensor, *, output: str = "leave-one-out"):
+    def __init__(self, num_classes: int, schedule: Schedule, *, output: str = "leave-one-out"):
         check_known("output", output, self.OUTPUTS)
-        self.num_classes = self.num_input_classes = num_classes
-        self.num_steps = len(log_alpha) - 1
+        self.num_classes, self.schedule = num_classes, schedule
         self.is_denoiser = self.converts_by_time = output == "denoiser"
-        self.log_alpha = log_alpha.double()  # (T + 1,); stays on the CPU, as not every device has float64
-        self.last_alpha = math.exp(self.log_alpha[-1])
-
-    def log_alpha_at(self, t: Tensor) -> Tensor:
-        """Return log alpha-bar at times (B,): (B,) float64 on the CPU."""
-        return self.log_alpha[t.cpu().long()]
 
     def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
         """Compute the coefficients in float64, then cast them to the dtype and device of `like` (B, *D)."""
-        log_t, log_s = self.log_alpha_at(t), self.log_alpha_at(s)  # (B,)
+        log_t, log_s = self.schedule.log_alpha(t), self.schedule.log_alpha(s)  # (B,)
         dtype = like.dtype if like.is_floating_point() else torch.float32
 
         def cast(values: Tensor) -> Tensor:
@@ -84,7 +76,7 @@ class UniformNoise(NoiseProcess):
     def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x_t ~ q(x_t | x_0) (eq:diff_categorical_forward_x0): (B, *D) classes and (B,) times -> (B, *D)."""
         u = uniform(x.shape, x.device, generator)
-        noise = expand_like((-torch.expm1(self.log_alpha_at(t))).to(x.device, u.dtype), x)
+        noise = expand_like((-torch.expm1(self.schedule.log_alpha(t))).to(x.device, u.dtype), x)
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         return torch.where(u < noise, redrawn, x)
 
@@ -102,33 +94,19 @@ class UniformNoise(NoiseProcess):
 
     def prior_kl(self) -> float:
         """Return KL(q(x_T | x_0) || uniform) of one position in nats, which does not depend on x_0."""
-        alpha, k = self.last_alpha, self.num_classes
+        alpha, k = math.exp(self.schedule.log_alpha(torch.tensor(self.num_steps or 1))), self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
         return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
 
     def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        """Return the logits of r; those of a denoiser differ from them by a known term at class z."""
-        if not self.is_denoiser:
-            return output
-        log_alpha = self.log_alpha_at(t)
-        shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(output)
+        """Return the logits of r; those of a denoiser differ from them by the evidence of class z."""
+        return self.with_evidence(output, z, self.schedule.noise(t), sign=-1) if self.is_denoiser else output
+
+    def with_evidence(self, logits: Tensor, z: Tensor, noise: Tensor, sign: int = 1) -> Tensor:
+        """Return the logits (B, *D, K) of x_0 given also x_t = z at the position itself, for noise (B,)."""
+        shift = sign * evidence(noise, self.num_classes).to(logits)
         shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
-        return output.scatter_add(-1, z.unsqueeze(-1), -shift)
-
-    def conditionals(self, predict: Callable[[Tensor, Tensor], Tensor], x: Tensor, noise: float | None) -> Tensor:
-        """Return the logits of x_0 given x_t = x at all positions, at the time with this noise: (B, *D, K)."""
-        if noise is None or not 0 < noise < 1:
-            raise ValueError(f"`noise`, the probability that a class was redrawn, must be between 0 and 1; got {noise}")
-        t = self.time_of(noise).expand(len(x))
-        log_alpha = self.log_alpha_at(t)
-        logits = predict(x, t)
-        shift = torch.log1p(self.num_classes * log_alpha.exp() / -torch.expm1(log_alpha)).to(logits)
-        shift = shift.reshape(-1, *([1] * x.dim())).expand(*x.shape, 1)
-        return logits.scatter_add(-1, x.unsqueeze(-1), shift)
-
-    def time_of(self, noise: float) -> Tensor:
-        """Return the time (a scalar) whose noise 1 - alpha-bar is nearest to this."""
-        return (-torch.expm1(self.log_alpha) - noise).abs()[1:].argmin() + 1
+        return logits.scatter_add(-1, z.unsqueeze(-1), shift)
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """Return the probabilities q(x_t | x_0): (B, *D) -> (B, *D, K)."""
@@ -205,7 +183,7 @@ class UniformNoise(NoiseProcess):
         A position jumps with probability (1 - alpha_ts) / (K p(z)). A position that jumps takes a class drawn from r
         with probability alpha_s, and a uniform class otherwise. Only positions that jump need a draw over K classes.
         """
-        k, (log_t, log_s) = self.num_classes, self.log_alpha_at(torch.tensor([t, s], dtype=torch.float64))
+        k, (log_t, log_s) = self.num_classes, self.schedule.log_alpha(torch.tensor([t, s], dtype=torch.float64))
         alpha_t = log_t.exp()
         noise_ts = float(-torch.expm1(log_t - log_s))
         r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
@@ -224,7 +202,8 @@ class UniformNoise(NoiseProcess):
 
     def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward); return x_t and its log-probability (B,)."""
-        noise = float(-torch.expm1(self.log_alpha[t] - self.log_alpha[t - 1]))
+        before, after = self.schedule.log_alpha(torch.tensor([t - 1, t]))
+        noise = float(-torch.expm1(after - before))
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         out = torch.where(uniform(x.shape, x.device, generator) < noise, redrawn, x)
         log_stay, log_jump = math.log(1 - noise + noise / self.num_classes), math.log(noise / self.num_classes)
@@ -241,6 +220,11 @@ class UniformNoise(NoiseProcess):
         log_prior = torch.logaddexp(c.alpha_s.log() + r_s, (c.noise_s / k).log())
         log_evidence = torch.logaddexp(c.alpha_t.log() + r_z, (c.noise_t / k).log())
         return sum_except_batch(log_likelihood + log_prior - log_evidence)
+
+
+def evidence(noise: Tensor, num_classes: int) -> Tensor:
+    """Return by how much the log-probability of a class grows when it is seen through this much noise."""
+    return torch.log1p(num_classes * (1 - noise) / noise)
 
 
 def excess(d: Tensor) -> Tensor:

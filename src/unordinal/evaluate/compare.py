@@ -1,14 +1,30 @@
 """Compare two models on the same examples: the paired difference of their scores and its standard error."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from unordinal.data.splits import Split
-from unordinal.evaluate.likelihood import kind_of, score_values
+from unordinal.evaluate.likelihood import Evaluate, kind_of, score_values
 from unordinal.model import CategoricalModel
 from unordinal.names import counted
 from unordinal.numerics import standard_error
-from unordinal.progress import Progress, silent
+from unordinal.settings import Flag, Range, Request, Seed
+
+
+@dataclass(frozen=True)
+class Compare(Request):
+    """Compare two runs on the same examples: the difference of their bits, with its standard error."""
+
+    data: Annotated[Any, Flag(metavar="DATA")] = None
+    """Other data than the first run's own."""
+    split: Literal["train", "val", "test"] | None = None
+    """Part of the data to score; default test, or all of other data that have no split of their own."""
+    repeats: Annotated[int, Range(1)] = 4
+    """Draws of a bound per example; exact likelihoods need none."""
+    num_examples: Annotated[int | None, Range(1)] = None
+    """Score only the first N examples; default the whole split."""
+    seed: Seed = 0
+    """Seed of the draws, the same for both."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +68,10 @@ def compare_models(
     first: CategoricalModel,
     second: CategoricalModel,
     split: Split,
+    asked: Compare | None = None,
     *,
     split_name: str = "test",
-    repeats: int = 4,
-    num_examples: int | None = None,
-    seed: int = 0,
     unit: str = "bits per dimension",
-    progress: Progress = silent,
 ) -> Comparison:
     """Score two models on the same examples with the same seed.
 
@@ -66,28 +79,18 @@ def compare_models(
         first: a model.
         second: another model of the same data.
         split: the examples to score.
+        asked: the number of draws and of examples, and the seed.
         split_name: the name of the split, for the result.
-        repeats: how many draws estimate the ELBO of an example; models with an exact likelihood need none.
-        num_examples: how many examples to score, from the start of the split; all by default.
-        seed: the seed of the random numbers.
         unit: the unit of the scores, for the result.
-        progress: receives the progress of scoring.
 
     Returns:
         Both scores and their difference.
     """
-    values = [
-        score_values(
-            model,
-            split,
-            split_name=split_name,
-            repeats=None if model.is_exact else repeats,
-            num_examples=num_examples,
-            seed=seed,
-            progress=progress,
-        )
-        for model in (first, second)
-    ]
+    asked, values = asked or Compare(), []
+    for model in (first, second):
+        repeats = None if model.is_exact else asked.repeats
+        each = Evaluate(repeats=repeats, num_examples=asked.num_examples, seed=asked.seed, progress=asked.progress)
+        values.append(score_values(model, split, each, split_name))
     bits = [part.bits for part in values]
     # if both models stratify their times in the same way, the part that the times explain cancels in the difference
     ranks = [part.rank for part in values]
@@ -97,7 +100,7 @@ def compare_models(
         second=float(bits[1].mean()),
         difference=float((bits[1] - bits[0]).mean()),
         standard_error=standard_error(bits[1] - bits[0], rank),
-        kinds=(kind_of(first, "elbo", 1), kind_of(second, "elbo", 1)),
+        kinds=(kind_of(first), kind_of(second)),
         num_examples=len(bits[0]),
         split=split_name,
         unit=unit,

@@ -2,9 +2,14 @@
 
 import lzma
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from unordinal.data.splits import Data
+
+MOST_COUNTED = 1 << 22  # symbols of a text, or examples, that a trivial model counts
 BACK_OFF = 4.0  # weight of the prediction from the shorter context, as a number of counts
 
 
@@ -43,17 +48,6 @@ class CountModel:
         for place in range(k + 1):
             codes = codes * self.num_classes + symbols[place : len(symbols) - k + place]
         return codes
-
-    def probabilities(self, contexts: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """Return the probability of each symbol after its own context: (N, order) and (N,) -> (N,)."""
-        p = np.full(len(symbols), 1 / self.num_classes)
-        for k, (seen, counts, known, totals) in enumerate(self.tables):
-            codes = np.zeros(len(symbols), np.int64)
-            for place in range(self.order - k, self.order):
-                codes = codes * self.num_classes + contexts[:, place]
-            count = lookup(seen, counts, codes * self.num_classes + symbols)
-            p = (count + BACK_OFF * p) / (lookup(known, totals, codes) + BACK_OFF)
-        return p
 
     def bits_per_symbol(self, symbols: np.ndarray) -> float:
         """Return the mean of -log2 p over a sequence of symbols; the first ones have shorter contexts."""
@@ -126,6 +120,22 @@ def baselines(train: np.ndarray, symbols: np.ndarray, num_classes: int, orders: 
     highest = min(orders, math.floor(62 / math.log2(num_classes)))
     table = {f"order-{k} counts": CountModel(train, num_classes, k).bits_per_symbol(symbols) for k in range(highest)}
     return {**table, "xz -9e": xz_bits_per_symbol(train, symbols)}
+
+
+def trivial_bits(data: "Data") -> tuple[str, float]:
+    """Return a trivial model of the training data, in words, and its bits per position of the validation split.
+
+    Sequences are modelled by pairs of neighbours, maps by the pixels to the left and above, and rows of an array by
+    independent columns. Classes that were not seen count as if they had been, a little.
+    """
+    k, train, val = data.spec.num_classes, data.train.symbols[:MOST_COUNTED], data.val.symbols[:MOST_COUNTED]
+    if data.spec.is_map:
+        return "Counts of neighbouring pixels", MapCountModel(np.asarray(train), k).bits_per_pixel(np.asarray(val))
+    if data.train.length is not None:
+        return "Counts of pairs", CountModel(np.asarray(train), k, 1).bits_per_symbol(np.asarray(val))
+    columns = [CountModel(np.asarray(column), k, 0) for column in train.T]
+    bits = [model.bits_per_symbol(np.asarray(column)) for model, column in zip(columns, val.T, strict=True)]
+    return "Counts of independent columns", float(np.mean(bits))
 
 
 def map_baselines(train: np.ndarray, maps: np.ndarray, num_classes: int) -> dict[str, float]:

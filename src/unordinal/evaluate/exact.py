@@ -6,12 +6,12 @@ import time
 import numpy as np
 import torch
 
-from unordinal.evaluate.likelihood import Bound, Score, check_bound, check_exactness, kind_of
-from unordinal.evaluate.scorer import SYMBOLS_PER_CALL, iwbo
-from unordinal.model import CategoricalModel, device_of, evaluating
-from unordinal.progress import Progress, silent
+from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, check_exactness, kind_of
+from unordinal.evaluate.scorer import SYMBOLS_PER_CALL
+from unordinal.model import CategoricalModel, device_of
+from unordinal.models.bound import bound, importance_bound
+from unordinal.parallel.randomness import generator_of
 
-EXACT = "exact"  # the name of the split in such a score
 DRAWS = 16  # default number of draws of the ELBO per x
 
 
@@ -21,17 +21,7 @@ def entropy(pmf: np.ndarray) -> float:
     return float(-(positive * np.log(positive)).sum())
 
 
-@torch.no_grad()
-def score_pmf(
-    model: CategoricalModel,
-    pmf: np.ndarray,
-    *,
-    bound: Bound = "elbo",
-    k: int = 1000,
-    repeats: int | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
-) -> Score:
+def score_pmf(model: CategoricalModel, pmf: np.ndarray, asked: Evaluate | None = None) -> Score:
     """Return the cross-entropy between exact probabilities and a model, from its bound for every possible x.
 
     The only randomness is that of the draws which estimate the bound, so the standard error is theirs alone.
@@ -39,52 +29,38 @@ def score_pmf(
     Args:
         model: the model to score.
         pmf: the probability of every x, shape (K,) * D.
-        bound: elbo, or iwbo for the importance-weighted bound.
-        k: how many importance weights per x (iwbo only).
-        repeats: how many draws of the ELBO per x; default 16, or 1 if the likelihood is exact.
-        seed: the seed of the random numbers.
-        progress: receives the progress of scoring.
+        asked: the bound, its draws (`repeats`, by default 16, or `k`) and their seed.
 
     Returns:
         The score, whose `per_example` are the bits per dimension of every x.
     """
-    check_bound(bound, k)
-    check_exactness(model, bound, repeats or 1)
-    if repeats is None:
-        repeats = 1 if model.is_exact else DRAWS
-    if repeats < 1:
-        raise ValueError(f"`repeats` must be at least 1, got {repeats}")
+    asked = asked or Evaluate(split="exact")
+    check_exactness(model, asked)
+    is_iwbo = asked.bound == "iwbo"
+    draws = asked.k if is_iwbo else 1 if model.is_exact else asked.repeats or DRAWS
     cells = torch.from_numpy(np.stack(np.unravel_index(np.arange(pmf.size), pmf.shape), axis=1))  # (K^D, D)
     weights = torch.from_numpy(pmf.reshape(-1)).double()
-    device = device_of(model)
-    began = time.monotonic()
-    draws = k if bound == "iwbo" else repeats
-    rows = SYMBOLS_PER_CALL // cells.shape[1]
+    device, began, rows = device_of(model), time.monotonic(), SYMBOLS_PER_CALL // cells.shape[1]
+    generator = generator_of(asked.seed, device=device)
     values, variances = [], []
-    with (
-        evaluating(model),
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        progress("Scoring", len(cells) * draws) as advance,
-    ):
-        torch.manual_seed(seed)
+    with asked.progress("Scoring", len(cells) * draws) as advance:
         for part in cells.split(max(1, rows // draws)):
             x = part.to(device)
-            if bound == "iwbo":
-                value, variance = iwbo(model, x, k, rows, advance)
+            if is_iwbo:
+                value, variance = importance_bound(model, x, draws, rows=rows, generator=generator, advance=advance)
             else:
-                each = torch.stack([model.elbo(x).double().cpu() for _ in range(draws)])
-                value, variance = each.mean(dim=0), each.var(dim=0, correction=min(1, draws - 1)) / draws
-                advance(draws * len(x))
+                each = torch.stack([-bound(model, x, generator=generator, advance=advance)[0] for _ in range(draws)])
+                value, variance = -each.mean(dim=0), each.var(dim=0, correction=min(1, draws - 1)) / draws
             values.append(value)
             variances.append(variance)
     to_bits = 1 / (math.log(2) * cells.shape[1])
     bits = -torch.cat(values) * to_bits
     error = float((weights.square() * torch.cat(variances)).sum().sqrt()) * to_bits
-    what = "importance weights" if bound == "iwbo" else "draws"
+    what = "importance weights" if is_iwbo else "draws"
     return Score(
         bits_per_dim=float((weights * bits).sum()),
         standard_error=0.0 if model.is_exact else error if draws > 1 else None,  # one draw has no variance
-        kind=kind_of(model, bound, k),
+        kind=kind_of(model, asked.bound, asked.k),
         split=EXACT,
         num_examples=len(cells),
         seconds=time.monotonic() - began,

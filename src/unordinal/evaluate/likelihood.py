@@ -3,22 +3,65 @@
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.evaluate.scorer import Scorer, order_of
-from unordinal.model import CategoricalModel, device_of, evaluating
+from unordinal.model import CategoricalModel, device_of
 from unordinal.names import counted
 from unordinal.numerics import standard_error
 from unordinal.parallel.group import current_group
-from unordinal.progress import Progress, silent
+from unordinal.settings import PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
 
-Times = Literal["stratified", "all"]
-Bound = Literal["elbo", "iwbo"]
-Order = Literal["left-to-right", "right-to-left", "random"]
+EXACT = "exact"  # the name of the split that is every x weighted by its probability
+
+
+@dataclass(frozen=True)
+class Evaluate(Request):
+    """Score a run: bits per dimension with their standard error."""
+
+    data: Annotated[Any, Flag(metavar="DATA")] = None
+    """Other data than the run's own: a path or a data set by name, an array of classes (N, *D), or a `Data`. Texts are
+    encoded with the run's vocabulary; arrays and maps have its classes."""
+    split: Literal["train", "val", "test", "exact"] | None = None
+    """Part of the data to score; default test, or all of other data that have no split of their own. exact is every x
+    weighted by its probability, for data whose probabilities are known."""
+    bound: Literal["elbo", "iwbo"] = "elbo"
+    """The evidence lower bound, or the tighter importance-weighted one of `k` draws (not for every model)."""
+    k: Annotated[int, Range(1)] = 1000
+    """Importance samples per example, with `bound` iwbo; memory does not grow with it."""
+    in_order: bool = False
+    """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
+    order: Literal["left-to-right", "right-to-left", "random"] | None = None
+    """Absorbing diffusion: the exact likelihood when positions are drawn in this order, at one network call each.
+    random is one order for all examples."""
+    times: Literal["stratified", "all"] = "stratified"
+    """Diffusion: spread times over the examples, or compute every one of the T terms."""
+    repeats: Annotated[int | None, Range(1)] = None
+    """Draws of the bound per example (diffusion: times, or with `times` all draws of x_t); default 1, 16 with `split`
+    exact, and with `per_example` enough to tell examples apart."""
+    num_examples: Annotated[int | None, Range(1)] = None
+    """Score only the first N examples; default the whole split."""
+    batch_size: BatchSize = 32
+    """Examples per network call."""
+    seed: Seed = 0
+    """Seed of the draws."""
+    per_example: Annotated[bool, PYTHON_ONLY] = False
+    """Draw a bound until the examples differ clearly, and estimate the error of each. Without it the score of a bound
+    has no values of single examples, because one draw of each is too noisy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bound == "iwbo" and self.repeats is not None:
+            raise ValueError(f"`repeats` {self.repeats} is for the ELBO; with `bound` iwbo give `k`")
+        if self.in_order and (self.bound == "iwbo" or self.split == EXACT):
+            raise ValueError("`in_order` is for exact likelihoods of a text; leave out `bound` iwbo and `split` exact")
+        if self.order is not None and (self.in_order or self.bound == "iwbo" or self.repeats is not None):
+            raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
+        if self.num_examples is not None and self.split == EXACT:
+            raise ValueError(f"`split` exact scores every x; leave out `num_examples` {self.num_examples}")
 
 
 @dataclass(frozen=True)
@@ -76,15 +119,7 @@ class Score:
         return f"{self.bits_per_dim:.4f}{error} {self.unit} ({self.kind}, {self.method}; {over})"
 
 
-def check_bound(bound: str, k: int) -> None:
-    """Raise a ValueError if the bound is unknown or `k` is not positive."""
-    if bound not in ("elbo", "iwbo"):
-        raise ValueError(f"unknown bound {bound!r}; expected elbo or iwbo")
-    if k < 1:
-        raise ValueError(f"the importance-weighted bound needs `k` of at least 1 draw, got {k}")
-
-
-def kind_of(model: CategoricalModel, bound: str, k: int) -> str:
+def kind_of(model: CategoricalModel, bound: str = "elbo", k: int = 1) -> str:
     """Return the kind of result that scoring a model with a bound gives: exact, elbo or iwbo-K."""
     if bound == "iwbo":
         return f"iwbo-{k}"
@@ -104,20 +139,10 @@ class Values:
 def score_split(
     model: CategoricalModel,
     split: Split,
+    asked: Evaluate | None = None,
     *,
     split_name: str = "test",
-    num_examples: int | None = None,
-    bound: Bound = "elbo",
-    k: int = 1000,
-    times: Times = "stratified",
-    in_order: bool = False,
-    repeats: int | None = None,
-    per_example: bool = False,
-    order: Order | None = None,
-    batch_size: int = 32,
-    seed: int = 0,
     unit: str = "bits per dimension",
-    progress: Progress = silent,
 ) -> Score:
     """Score a model on the examples of a split, in eval mode and reproducibly for a seed.
 
@@ -126,36 +151,22 @@ def score_split(
     Args:
         model: the model to score.
         split: the examples.
+        asked: what to compute; by default the bound of all examples, with one draw each.
         split_name: the name of the split, for the result.
-        num_examples: how many examples to score, from the start of the split; all by default.
-        bound: elbo, or iwbo for the importance-weighted bound, which models with `log_weight` have.
-        k: how many draws per example the importance-weighted bound has.
-        times: how the sum over the times of a diffusion model is estimated: `all` computes every term, so that only x_t
-            is random; `stratified` computes `repeats` of them per example, spread evenly over time and examples.
-        in_order: score each example of a text given a memory of those before it, for models that have one.
-        repeats: how many draws estimate the ELBO of an example; 1 by default.
-        per_example: draw a bound until the examples differ clearly, and estimate the error of each. Without it the
-            score of a bound has no values of single examples, because one draw of each is too noisy.
-        order: score the exact log-probability when positions are drawn in this order: left-to-right, right-to-left, or
-            random, which is one order for all examples. For absorbing diffusions whose network reads no time.
-        batch_size: how many examples are scored at a time.
-        seed: the seed of the random numbers.
         unit: the unit of the score, for the result.
-        progress: receives the progress of scoring.
 
     Returns:
         The score.
     """
-    began = time.monotonic()
-    settings: Any = {"bound": bound, "k": k, "times": times, "in_order": in_order, "repeats": repeats, "order": order}
-    settings |= {"num_examples": num_examples, "batch_size": batch_size, "seed": seed, "progress": progress}
-    values = score_values(model, split, split_name=split_name, per_example=per_example, **settings)
-    every_time = model.abilities.times and times == "all"
-    has_examples = model.is_exact or order or bound == "iwbo" or every_time or values.error is not None
+    asked, began = asked or Evaluate(), time.monotonic()
+    values = score_values(model, split, asked, split_name)
+    every_time = model.times is not None and asked.times == "all"
+    is_iwbo = asked.bound == "iwbo"
+    has_examples = model.is_exact or asked.order or is_iwbo or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=standard_error(values.bits, values.rank),
-        kind=kind_of(model, bound, k) if order is None else f"exact (order {order})",
+        kind=kind_of(model, asked.bound, asked.k) if asked.order is None else f"exact (order {asked.order})",
         split=split_name,
         num_examples=len(values.bits),
         seconds=time.monotonic() - began,
@@ -167,86 +178,42 @@ def score_split(
     )
 
 
-@torch.no_grad()
-def score_values(
-    model: CategoricalModel,
-    split: Split,
-    *,
-    split_name: str = "test",
-    num_examples: int | None = None,
-    bound: Bound = "elbo",
-    k: int = 1000,
-    times: Times = "stratified",
-    in_order: bool = False,
-    repeats: int | None = None,
-    per_example: bool = False,
-    order: Order | None = None,
-    batch_size: int = 32,
-    seed: int = 0,
-    progress: Progress = silent,
-) -> Values:
+def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_name: str = "test") -> Values:
     """Return the bits per dimension of each example; `score_split` describes the arguments."""
-    check_request(model, split, split_name, num_examples, bound, k, repeats)
-    if in_order and bound == "iwbo":
-        raise ValueError(
-            "`in_order` is for exact likelihoods, not for the importance-weighted bound; leave one of them out"
-        )
-    if order is not None and (in_order or bound == "iwbo" or repeats is not None):
-        raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
-    draws = 1 if repeats is None else repeats
-    num = num_examples or len(split)
-    device = device_of(model)
-    scorer = Scorer(model, split, num, batch_size, device, seed, current_group())
+    check_exactness(model, asked)
+    if len(split) == 0:
+        raise ValueError(f"the {split_name} split has no complete example")
+    num = len(split) if asked.num_examples is None else asked.num_examples
+    if num > len(split):
+        raise ValueError(f"`num_examples` is {num}, but the {split_name} split has only {len(split)}")
+    draws, progress, times = asked.repeats or 1, asked.progress, model.times
+    scorer = Scorer(model, split, num, asked.batch_size, device_of(model), asked.seed, current_group())
     rank = error = None
-    with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        if order is not None:
-            nats = scorer.of_order(order_of(order, split[0].numel(), seed), progress)
-            method = "one position per network call"
-        elif in_order:
-            nats = scorer.in_order(progress)
-            method = "in order, with a memory of earlier examples; the error takes examples as independent"
-        elif bound == "iwbo":
-            nats, method = scorer.importance_weighted(k, progress), f"{counted(k, 'draw')} per example"
-        elif model.is_exact:
-            nats, method = scorer.plain(1, progress), "one pass"
-        elif model.abilities.times and times == "all":
-            nats, method = scorer.all_times(draws, progress), f"all {model.abilities.num_times} times"
-        elif per_example:
-            nats, error, draws = scorer.until_reliable(repeats, progress)
-            method = f"{counted(draws, 'draw')} per example"
-        elif model.abilities.times:
-            nats, rank = scorer.stratified_times(draws, progress)
-            of_all = "" if model.abilities.num_times is None else f" of {model.abilities.num_times}"
-            method = f"stratified times, {draws}{of_all} per example"
-        else:
-            nats, method = scorer.plain(draws, progress), f"{counted(draws, 'draw')} per example"
+    if asked.order is not None:
+        nats = scorer.of_order(order_of(asked.order, split[0].numel(), asked.seed), progress)
+        method = "one position per network call"
+    elif asked.in_order:
+        nats = scorer.in_order(progress)
+        method = "in order, with a memory of earlier examples; the error takes examples as independent"
+    elif asked.bound == "iwbo":
+        nats, method = scorer.importance_weighted(asked.k, progress), f"{counted(asked.k, 'draw')} per example"
+    elif model.is_exact:
+        nats, method = scorer.exact(progress), "one pass"
+    elif times is not None and asked.times == "all":
+        nats, method = scorer.all_times(draws, progress), f"all {times.num} times"
+    elif asked.per_example:
+        nats, error, draws = scorer.until_reliable(asked.repeats, progress)
+        method = f"{counted(draws, 'draw')} per example"
+    else:
+        nats, rank = scorer.averaged(draws, progress)
+        of_all = "" if times is None or times.num is None else f" of {times.num}"
+        method = f"{counted(draws, 'draw')} per example" if times is None else f"{draws}{of_all} per example"
+        method = method if times is None else f"stratified times, {method}"
     to_bits = 1 / (math.log(2) * split[0].numel())
     return Values(nats * to_bits, method, rank, None if error is None else error * to_bits)
 
 
-def check_request(
-    model: CategoricalModel,
-    split: Split,
-    split_name: str,
-    num_examples: int | None,
-    bound: Bound,
-    k: int,
-    repeats: int | None,
-) -> None:
-    """Raise a ValueError if the arguments of `score_split` do not fit together."""
-    check_bound(bound, k)
-    if num_examples is not None and num_examples < 1:
-        raise ValueError(f"`num_examples` must be at least 1, got {num_examples}")
-    if repeats is not None and repeats < 1:
-        raise ValueError(f"`repeats` must be at least 1, got {repeats}")
-    if len(split) == 0:
-        raise ValueError(f"the {split_name} split has no complete example")
-    if num_examples is not None and num_examples > len(split):
-        raise ValueError(f"`num_examples` is {num_examples}, but the {split_name} split has only {len(split)}")
-    check_exactness(model, bound, repeats or 1)
-
-
-def check_exactness(model: CategoricalModel, bound: Bound, repeats: int) -> None:
+def check_exactness(model: CategoricalModel, asked: Evaluate) -> None:
     """Raise a ValueError if the model has an exact likelihood, which leaves nothing to estimate by several draws."""
-    if model.is_exact and (bound == "iwbo" or repeats > 1):
+    if model.is_exact and (asked.bound == "iwbo" or (asked.repeats or 1) > 1):
         raise ValueError("this model's likelihood is exact: leave out `bound` iwbo and `repeats`, which are for bounds")

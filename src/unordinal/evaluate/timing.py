@@ -152,7 +152,8 @@ def entries_of(name: str, size: str, steps: int) -> list[Entry]:
     for variant, changes in (RECIPES[config.recipe].variants or {"": {}}).items():
         model = with_settings(config, changes).model
         with torch.device("meta"):
-            whole = model.build(DataSpec(config.data.name, SYMBOLS[config.data.name], (8,))).abilities.steps
+            denoiser = model.build(DataSpec(config.data.name, SYMBOLS[config.data.name], (8,))).denoiser
+        whole = None if denoiser is None else denoiser.whole_calls(None, 8)
         if whole is None:
             entries.append(Entry(name, variant, model))
         elif 1 <= steps <= whole:

@@ -5,9 +5,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from unordinal.abilities import TrainingHooks
 from unordinal.errors import NotANumberError, RunError
 from unordinal.flows.density import Density
-from unordinal.model import Abilities, TrainingHooks, evaluating, sample_shape
+from unordinal.model import evaluating, sample_shape
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
 from unordinal.surjections.surjection import Surjection
 
@@ -55,24 +56,21 @@ class ArgmaxFlow(ImportanceModel):
         if positions and positions != tuple(event_shape):
             raise ValueError(f"the density is over {positions} positions, but an example has {tuple(event_shape)}")
         self.surjection, self.density, self.context = surjection, density, context
-
-    @property
-    def abilities(self) -> Abilities:
-        return Abilities(invalid_codes=self.surjection.has_invalid)
+        self.has_invalid_codes = surjection.has_invalid
 
     @property
     def hooks(self) -> TrainingHooks:
         return ArgmaxFlowHooks(self)
 
-    def unchecked_log_weight(self, x: Tensor) -> Tensor:
-        """log p(v) - log q(v | x) for one v ~ q(v | x) per example: (B, *D) -> (B,) (Alg. 2)."""
-        v, log_q = self.lifted(x)
+    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return log p(v) - log q(v | x) for one v ~ q(v | x) per example: (B, *D) -> (B,) (Alg. 2)."""
+        v, log_q = self.lifted(x, generator)
         return self.density.log_prob(v) - log_q
 
-    def lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """v ~ q(v | x) and its log-density."""
+    def lifted(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Draw v ~ q(v | x) and return it with its log-density."""
         x = x.long()
-        return self.surjection.lift(x, None if self.context is None else self.context(x))
+        return self.surjection.lift(x, None if self.context is None else self.context(x), generator=generator)
 
     @torch.no_grad()
     def sample(
@@ -87,7 +85,7 @@ class ArgmaxFlow(ImportanceModel):
         """Draw v ~ p(v) and quantise (Alg. 1): (N, *D) classes.
 
         Codes that mean no class are numbers >= num_classes; they are kept, or with `invalid="resample"` the samples
-        that hold one are drawn anew, at most 20 times.
+        that hold one are drawn again, at most 20 times.
         """
         shape = sample_shape(self, num_samples, event_shape, settings)
         if invalid not in ("keep", "resample"):

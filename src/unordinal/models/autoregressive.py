@@ -1,15 +1,17 @@
 """Autoregressive models of classes: exact likelihoods, one class after another."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.model import Abilities, ExactModel, Network, TrainingHooks, check_classes, evaluating, sample_shape
-from unordinal.nets.classes import ClassTransformer, SegmentTransformer
-from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.abilities import Network, TrainingHooks
+from unordinal.model import ExactModel, as_classes, check_classes, evaluating, sample_shape
+from unordinal.nets.classes import ClassTransformer
+from unordinal.numerics import draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
 
 
@@ -38,10 +40,15 @@ class AutoregressiveModel(ExactModel):
         self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
 
     @property
-    def abilities(self) -> Abilities:
-        has_memory = isinstance(self.net, SegmentTransformer)
-        can: Any = {"prompt": True, "temperature": True, "known": True, "conditionals": True, "sequential": True}
-        return Abilities(**can, in_order=has_memory, network=not has_memory)
+    def stepper(self) -> "AutoregressiveStepper":
+        return AutoregressiveStepper(self)
+
+    @property
+    def network(self) -> Network | None:
+        """The network, which gives the logits of each position from the classes before it."""
+        if self.net.has_memory:
+            return None
+        return Network(self.net, {"x": torch.zeros((2, *self.event_shape), dtype=torch.long)})
 
     @property
     def hooks(self) -> TrainingHooks:
@@ -64,35 +71,6 @@ class AutoregressiveModel(ExactModel):
                     loss = loss - 0.5 * log_likelihood(self.second(h[:, :-1]), x[:, 1:])
         return loss
 
-    def network(self) -> Network:
-        """Return the network, which gives the logits of each position from the classes before it."""
-        if isinstance(self.net, SegmentTransformer):
-            raise ValueError(
-                "a Transformer-XL reads a memory besides its classes; its network cannot be used by itself"
-            )
-        return Network(self.net, {"x": torch.zeros((2, *self.event_shape), dtype=torch.long)})
-
-    @torch.no_grad()
-    def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:
-        """Return the probabilities of each position given the positions before it: (B, L) -> (B, L, K)."""
-        if noise is not None:
-            raise ValueError(f"an autoregressive model reads x as it is, without `noise` {noise:g}")
-        check_classes(self, x)
-        with evaluating(self):
-            return torch.softmax(self.net(x.long()), dim=-1)
-
-    def first_state(self, num: int) -> Any:
-        return self.net.init_state(num)
-
-    @torch.no_grad()
-    def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
-        with evaluating(self):
-            logits, state = self.net.step(before, state)
-        return torch.log_softmax(logits, dim=-1), state
-
-    def select_state(self, state: Any, index: Tensor) -> Any:
-        return self.net.select_state(state, index)
-
     @torch.no_grad()
     def sample(
         self,
@@ -101,8 +79,8 @@ class AutoregressiveModel(ExactModel):
         generator: torch.Generator | None = None,
         event_shape: tuple[int, ...] | None = None,
         temperature: float = 1.0,
-        prompt: Tensor | None = None,
-        known: Tensor | None = None,
+        prompt: Any = None,
+        known: Any = None,
         particles: int = 32,
         **settings: Any,
     ) -> Tensor:
@@ -140,7 +118,7 @@ class AutoregressiveModel(ExactModel):
                 if place < len(given):
                     last = torch.full((num_samples,), given[place], device=device)
                 else:
-                    last = draw_sharpened(logits, temperature, generator)
+                    last = draw_categorical(sharpened(logits, temperature), generator)
                 drawn.append(last)
                 watcher.network_calls += num_samples
                 watcher.advance(num_samples / length)
@@ -165,12 +143,16 @@ class AutoregressiveModel(ExactModel):
             for place in range(length):
                 logits, state = self.net.step(last, state)
                 given = known[:, place]
-                free = draw_sharpened(logits, temperature, generator)
+                free = draw_categorical(sharpened(logits, temperature), generator)
                 last = torch.where(given >= 0, given, free)
                 drawn = torch.cat([drawn, last.unsqueeze(1)], dim=1)
                 if each > 1 and bool((given >= 0).any()):
-                    log_p = torch.log_softmax(logits, dim=-1).gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)
+                    # weighed at the temperature at which the free positions are drawn; where no candidate can have
+                    # the given class, as happens at temperature 0, all candidates stay
+                    log_p = torch.log_softmax(sharpened(logits, temperature), dim=-1)
+                    log_p = log_p.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)
                     weight = torch.softmax(torch.where(given >= 0, log_p, 0.0).view(num, each), dim=1)
+                    weight = weight.nan_to_num(1 / each)
                     effective = min(effective, float((1 / weight.square().sum(dim=1)).min()))
                     picked = torch.multinomial(weight, each, replacement=True, generator=generator)
                     index = (picked + each * torch.arange(num, device=device).unsqueeze(1)).flatten()
@@ -180,10 +162,11 @@ class AutoregressiveModel(ExactModel):
         watcher.effective_particles = None if is_prefix else effective
         return drawn.view(num, each, length)[:, 0]
 
-    def checked_prompt(self, prompt: Tensor, length: int) -> list[int]:
-        """The classes a sample of so many is to begin with."""
-        if prompt.dim() != 1:
-            raise ValueError(f"a prompt is one row of classes, (P,); got shape {tuple(prompt.shape)}")
+    def checked_prompt(self, given_prompt: Any, length: int) -> list[int]:
+        """Validate a prompt for samples of this length and return its classes."""
+        prompt = as_classes(given_prompt, "prompt")
+        if prompt.dim() != 1 or prompt.is_floating_point():
+            raise ValueError(f"a prompt is one row of integer classes, (P,); got shape {tuple(prompt.shape)}")
         given = [int(value) for value in prompt]
         if len(given) > length:
             raise ValueError(f"the prompt has {len(given)} symbols, more than the {length} of a sample")
@@ -192,25 +175,53 @@ class AutoregressiveModel(ExactModel):
                 raise ValueError(f"the prompt has class {value}, but num_classes={self.num_classes}")
         return given
 
-    @torch.no_grad()
-    def log_prob_in_order(self, chunks: Tensor, past: Any = None) -> tuple[Tensor, Any]:
-        """Exact log-probabilities of consecutive chunks (N, L) of one text, each given a memory of those before.
 
-        Only where the network has a memory; `past` goes on from an earlier call.
-        """
-        if not isinstance(self.net, SegmentTransformer):
-            raise ValueError("only a network with a memory of segments scores chunks in order")
-        check_classes(self, chunks)
+class AutoregressiveStepper:
+    """The `Stepper` of an autoregressive model.
+
+    Args:
+        model: the model.
+    """
+
+    def __init__(self, model: AutoregressiveModel):
+        self.model, self.net = model, model.net
+
+    def first_state(self, num: int) -> Any:
+        return self.net.init_state(num)
+
+    @torch.no_grad()
+    def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
+        with evaluating(self.model):
+            logits, state = self.net.step(before, state)
+        return torch.log_softmax(logits, dim=-1), state
+
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        return self.net.select_state(state, index)
+
+    @torch.no_grad()
+    def log_probs(self, x: Tensor) -> Tensor:
+        check_classes(self.model, x)
+        with evaluating(self.model):
+            return torch.log_softmax(full_precision(self.net(x.long())), dim=-1)
+
+    @property
+    def in_order(self) -> Callable[[Tensor, Any], tuple[Tensor, Any]] | None:
+        return self.continued if self.net.has_memory else None
+
+    @torch.no_grad()
+    def continued(self, chunks: Tensor, past: Any) -> tuple[Tensor, Any]:
+        """Score consecutive chunks (N, L) of one text, each given a memory of those before."""
+        check_classes(self.model, chunks)
         found = []
-        with evaluating(self):
+        with evaluating(self.model):
             for chunk in chunks.long():
-                h, past = self.net.normed(chunk.unsqueeze(0), past)
+                h, past = self.net.normed(chunk.unsqueeze(0), past)  # type: ignore[operator]
                 found.append(log_likelihood(self.net.out(h), chunk.unsqueeze(0)))
         return torch.cat(found), past
 
 
 class AutoregressiveHooks(TrainingHooks):
-    """Tells the model how far training is: its auxiliary losses end one after another."""
+    """Passes the progress of training on to the model, whose auxiliary losses end one after another."""
 
     def __init__(self, model: AutoregressiveModel):
         self.model = model
@@ -227,13 +238,7 @@ class AutoregressiveHooks(TrainingHooks):
             block.compile()
 
 
-def draw_sharpened(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
-    """Draw classes from softmax(logits / temperature), the likeliest ones at 0: (N, K) -> (N,)."""
-    if temperature < torch.finfo(logits.dtype).tiny:
-        return logits.argmax(dim=-1)
-    return draw_categorical((logits - logits.amax(dim=-1, keepdim=True)) / temperature, generator)
-
-
 def log_likelihood(logits: Tensor, x: Tensor) -> Tensor:
-    """(B, L, K) logits and (B, L) classes -> (B,) nats."""
+    """Return log p(x) from logits (B, L, K) and classes (B, L): (B,) nats."""
+    logits = full_precision(logits)
     return -sum_except_batch(F.cross_entropy(logits.flatten(0, 1), x.flatten(), reduction="none").view(x.shape))

@@ -1,30 +1,18 @@
 """Diffusion as a model: a network that predicts x_0, and a noise process around it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unordinal.diffusion.absorbing import AbsorbingNoise
-from unordinal.diffusion.predictor import Predictor
-from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, last, suitable_samplers
+from unordinal.abilities import Network, Orders, Reconstruct, Times, TrainingHooks, Weights
+from unordinal.diffusion.process import NoiseProcess
+from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.model import (
-    Abilities,
-    CategoricalModel,
-    Network,
-    TrainingHooks,
-    check_classes,
-    device_of,
-    evaluating,
-    sample_shape,
-)
-from unordinal.names import check_known
+from unordinal.model import CategoricalModel, check_classes, device_of, evaluating
+from unordinal.models.denoising import DiffusionDenoiser
+from unordinal.numerics import full_precision, uniform
 from unordinal.progress import current_watcher
-
-RECONSTRUCTION_STEPS = 50
 
 
 class Diffusion(CategoricalModel):
@@ -63,52 +51,58 @@ class Diffusion(CategoricalModel):
             times = "stratified" if noise.num_steps is None else "importance"
         if noise.num_steps is None and "importance" in times:
             raise ValueError(f"times {times!r} are for noise in discrete steps; use stratified or uniform")
-        self.times = TimeSampler(noise.num_terms, times)
+        self.time_sampler = TimeSampler(noise.num_terms, times)
 
     @property
-    def abilities(self) -> Abilities:
-        steps = self.noise.num_calls(self.event_shape.numel())
-        return Abilities(
-            steps=steps,
-            num_times=self.noise.num_steps,
-            samplers=suitable_samplers(self.noise),
-            chain=True,
-            reconstructs=True,
-            times=True,
-            known=True,
-            temperature=True,
-            conditionals=True,
-            network=True,
-            orders=self.has_orders,
-            noisy_conditionals=self.noise.num_input_classes == self.num_classes,
-        )
+    def times(self) -> Times:
+        return Times(self.noise.num_steps, self.elbo_at)
+
+    @property
+    def denoiser(self) -> "DiffusionDenoiser":
+        return DiffusionDenoiser(self)
+
+    @property
+    def orders(self) -> Orders | None:
+        """The likelihood of an order of positions; for noise with a mask, and a network that needs no time."""
+        return None if self.noise.mask is None or self.net_reads_time else self.log_prob_of_order
+
+    @property
+    def weights(self) -> Weights | None:
+        has_orders = self.orders is not None and self.noise.num_steps is None
+        return self.log_weight if has_orders or self.noise.has_paths else None
+
+    @property
+    def reconstruct(self) -> Reconstruct:
+        return self.denoiser.reconstruct
+
+    @property
+    def network(self) -> Network:
+        """The denoiser: logits of x_0 from x_t, in which class K is the mask if there is one, and t."""
+        x = torch.zeros((2, *self.event_shape), dtype=torch.long)
+        t = torch.full((2,), 0.5) if self.noise.num_steps is None else torch.ones(2, dtype=torch.long)
+        return Network(DenoisingNetwork(self), {"x": x, "t": t})
 
     @property
     def hooks(self) -> TrainingHooks:
         return DiffusionHooks(self)
 
     def logits(self, z: Tensor, t: Tensor) -> Tensor:
-        """Logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
-        return self.noise.predicted(self.net(z, self.noise.network_time(t).to(z.device)), z, t)
-
-    def network(self) -> Network:
-        """Return the denoiser: logits of x_0 from x_t, in which K stands for a mask where there are masks, and t."""
-        x = torch.zeros((2, *self.event_shape), dtype=torch.long)
-        t = torch.full((2,), 0.5) if self.noise.num_steps is None else torch.ones(2, dtype=torch.long)
-        return Network(Denoiser(self), {"x": x, "t": t})
+        """Return logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
+        output = full_precision(self.net(z, self.noise.network_time(t).to(z.device)))
+        return self.noise.predicted(output, z, t)
 
     def evaluated_logits(self, z: Tensor, t: Tensor) -> Tensor:
-        """`logits` without dropout."""
+        """Return `logits` without dropout."""
         with evaluating(self):
             return self.logits(z, t)
 
-    def loss_at(self, x: Tensor, t: Tensor) -> Tensor:
-        """The bound's term for times t (B,), with x_t drawn: (B,) nats."""
-        z = self.noise.corrupt(x, t)
+    def loss_at(self, x: Tensor, t: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return the bound's term for times t (B,), with x_t drawn: (B,) nats."""
+        z = self.noise.corrupt(x, t, generator=generator)
         return self.noise.loss(self.logits(z, t), x, z, t)
 
     def training_terms(self, x: Tensor, t: Tensor) -> Tensor:
-        """`loss_at`, or the mean of it for two complementary corruptions of each example."""
+        """Return `loss_at`, or the mean of it for two complementary corruptions of each example."""
         if not self.complementary:
             return self.loss_at(x, t)
         z = self.noise.corrupt(x, t)
@@ -117,47 +111,48 @@ class Diffusion(CategoricalModel):
         return losses.view(2, -1).mean(dim=0)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        """Minus an estimate of the bound from one time per example: (B, *D) -> (B,) nats.
+        """Return minus an estimate of the bound from one time per example: (B, *D) -> (B,) nats.
 
         Without `draw` the times are drawn here and, in training mode, their importance is learned from the losses here.
         """
         hooks = DiffusionHooks(self)
         t = hooks.draw(len(x)) if draw is None else draw
         losses = self.training_terms(x, t) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
-        if draw is None and self.training and self.times.by_importance and not losses.is_meta:
+        if draw is None and self.training and self.time_sampler.by_importance and not losses.is_meta:
             hooks.observe(t, losses.detach().cpu())
         return losses
 
     def weights_of(self, t: Tensor) -> Tensor:
-        """What the losses of drawn times are multiplied with, for their mean to be the bound: (B,) float32."""
+        """Return the factors of the losses of drawn times that make their mean the bound: (B,) float32."""
         if self.noise.num_steps is None:
             return torch.ones(len(t))
-        return (1 / self.times.probabilities()[t - 1]).to(torch.float32)
+        return (1 / self.time_sampler.probabilities()[t - 1]).to(torch.float32)
 
-    def elbo(self, x: Tensor) -> Tensor:
-        """One term of the bound's sum over t per example, the times spread evenly over the batch."""
-        return self.elbo_at(x, stratified_positions(len(x), torch.rand((), dtype=torch.float64, device="cpu")))
+    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return one term of the bound's sum over t per example, with times spread evenly over the batch."""
+        offset = uniform((), device_of(self), generator).cpu().double()
+        return self.elbo_at(x, stratified_positions(len(x), offset), generator)
 
-    def elbo_at(self, x: Tensor, position: Tensor) -> Tensor:
+    def elbo_at(self, x: Tensor, position: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return the bound's estimate from one time per example, at `position` (B,) in [0, 1) of all times."""
         check_classes(self, x)
         with evaluating(self):
-            losses = self.loss_at(x, self.noise.time_at(position))
+            losses = self.loss_at(x, self.noise.time_at(position), generator)
         return -(self.noise.num_terms * losses + self.noise.prior_term(x))
-
-    @property
-    def has_orders(self) -> bool:
-        """Whether positions can be shown one by one in any order: with masks, and a network that needs no time."""
-        return isinstance(self.noise, AbsorbingNoise) and not self.net_reads_time
 
     def log_prob_of_order(self, x: Tensor, order: Tensor, *, num_given: int = 0) -> Tensor:
         """Return the log-probability of x when its positions are shown in a given order: (B, *D) -> (B,) nats.
 
         It is exact for the model that shows positions in this order, one by one. The mean over all orders of its
-        exponential is the probability under the model that draws the order at random.
+        exponential is the probability under the model that draws the order at random. `orders` says whether the model
+        can do this.
+
+        Args:
+            x: classes, of shape (B, *D).
+            order: the positions, numbered row by row, in the order in which they are drawn: (L,), or (B, L).
+            num_given: how many of the first positions of the order are given, and not counted.
         """
-        if not self.has_orders:
-            raise ValueError("only absorbing noise and a network that does not read the time have orders of positions")
-        assert isinstance(self.noise, AbsorbingNoise)
+        assert self.noise.mask is not None
         check_classes(self, x)
         flat, size = x.long().flatten(1), x[0].numel()
         order = order.to(x.device).expand(len(x), size)
@@ -168,7 +163,7 @@ class Diffusion(CategoricalModel):
         given = order[:, :num_given]
         z = z.scatter(1, given, flat.gather(1, given))
         for place in order.T[num_given:]:  # (B,)
-            current_watcher().advance(0)  # whoever watches may stop it here
+            current_watcher().advance(0)  # a watcher may raise here to stop the work
             index = place.unsqueeze(1)
             logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x))).flatten(1, -2)
             at = logits.gather(1, index.unsqueeze(-1).expand(-1, 1, self.num_classes)).squeeze(1)  # (B, K)
@@ -177,67 +172,22 @@ class Diffusion(CategoricalModel):
             z = z.scatter(1, index, target)
         return total
 
-    def log_weight(self, x: Tensor) -> Tensor:
-        """log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.
+    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.
 
-        For absorbing noise in continuous time a path is an order of the positions, drawn at random.
+        For noise with a mask in continuous time a path is an order of the positions, drawn at random.
         """
-        if self.has_orders and self.noise.num_steps is None:
-            size = x[0].numel()
-            return self.log_prob_of_order(x, torch.rand(len(x), size, device=x.device).argsort(dim=1))
-        if not self.noise.has_paths or self.noise.num_steps is None:
-            return super().log_weight(x)
+        if self.noise.num_steps is None:
+            return self.log_prob_of_order(x, uniform((len(x), x[0].numel()), x.device, generator).argsort(dim=1))
         check_classes(self, x)
         total, before = torch.zeros(len(x), device=x.device), x
         for t in range(1, self.noise.num_steps + 1):
-            after, log_q = self.noise.forward_step(before, t)
+            after, log_q = self.noise.forward_step(before, t, generator=generator)
             logits = self.evaluated_logits(after, torch.full((len(x),), t))
             log_p = self.noise.log_reverse(logits, after, before, t, t - 1)
             total = total + log_p - log_q
             before = after
         return total + self.noise.log_prior(before)
-
-    @torch.no_grad()
-    def conditionals(self, x: Tensor, *, noise: float | None = None) -> Tensor:
-        """Return the probabilities of each position: (B, *D) -> (B, *D, K).
-
-        With absorbing noise they are given all other positions, from one network call for each position. With uniform
-        noise they are those of the data given x, of which every position was redrawn with probability `noise`.
-        """
-        check_classes(self, x)
-        return torch.softmax(self.noise.conditionals(self.evaluated_logits, x.long(), noise), dim=-1)
-
-    @torch.no_grad()
-    def chain(
-        self,
-        num_samples: int,
-        *,
-        generator: torch.Generator | None = None,
-        event_shape: tuple[int, ...] | None = None,
-        steps: int | None = None,
-        sampler: str | Sampler | None = None,
-        known: Tensor | None = None,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        greedy_tail: float = 0.0,
-        **settings: Any,
-    ) -> Iterator[tuple[Time, Tensor]]:
-        """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); the arguments are those of `sample`."""
-        shape = sample_shape(self, num_samples, event_shape, settings)
-        device = device_of(self)
-        sampler = self.noise.default_sampler if sampler is None else sampler
-        if isinstance(sampler, str):
-            check_known("sampler", sampler, SAMPLERS)
-            sampler = SAMPLERS[sampler](steps)
-        given = None if known is None else self.checked_known(known, num_samples, shape).to(device)
-        predict = self.predictor(temperature=temperature, top_p=top_p, greedy_tail=greedy_tail)
-        z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
-        yield from sampler.chain(predict, self.noise, z, known=given, generator=generator)
-
-    def predictor(self, **settings: float) -> Predictor:
-        """The network's predictions for a sampler."""
-        reads_time = self.net_reads_time or self.noise.converts_by_time
-        return Predictor(self.evaluated_logits, reads_time=reads_time, **settings)
 
     @property
     def net_reads_time(self) -> bool:
@@ -268,20 +218,10 @@ class Diffusion(CategoricalModel):
             Classes, of shape (N, *D).
         """
         given: Any = {"generator": generator, "event_shape": event_shape, "steps": steps, **settings}
-        return last(self.chain(num_samples, **given))
-
-    @torch.no_grad()
-    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """x half-way into the noise and back, in at most `RECONSTRUCTION_STEPS` steps: (B, *D) -> (B, *D)."""
-        check_classes(self, x)
-        most = RECONSTRUCTION_STEPS if self.noise.num_steps is None else max(1, self.noise.num_steps // 2)
-        sampler = Ancestral(min(most, RECONSTRUCTION_STEPS), start=0.5)
-        half = self.noise.spaced_times(sampler.steps, sampler.start)[0]
-        z = self.noise.corrupt(x, torch.full((len(x),), half), generator=generator)
-        return last(sampler.chain(self.predictor(), self.noise, z, generator=generator))
+        return last(self.denoiser.chain(num_samples, **given))
 
 
-class Denoiser(nn.Module):
+class DenoisingNetwork(nn.Module):
     """The network of a diffusion with all that its noise process does to its outputs: (x_t, t) -> logits of x_0."""
 
     def __init__(self, model: Diffusion):
@@ -298,7 +238,7 @@ class DiffusionHooks(TrainingHooks):
     can_shard = True
 
     def __init__(self, model: Diffusion):
-        self.model, self.times = model, model.times
+        self.model, self.times = model, model.time_sampler
 
     def draw(self, num: int) -> Tensor:
         if self.model.noise.num_steps is None:

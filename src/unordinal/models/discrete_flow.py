@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.model import ExactModel, TrainingHooks, evaluating, sample_shape
+from unordinal.abilities import TrainingHooks
+from unordinal.model import ExactModel, evaluating, sample_shape
 from unordinal.numerics import class_counts, draw_categorical, one_hot, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 

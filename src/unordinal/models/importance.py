@@ -2,8 +2,10 @@
 
 from abc import abstractmethod
 
+import torch
 from torch import Tensor, nn
 
+from unordinal.abilities import Weights
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import TimeFlow
 from unordinal.flows.density import Density
@@ -17,25 +19,29 @@ class ImportanceModel(CategoricalModel):
     """A model whose bound is the mean of `log_weight`, log p(x, v) - log q(v | x) for one v ~ q(v | x)."""
 
     @abstractmethod
-    def unchecked_log_weight(self, x: Tensor) -> Tensor:
-        """One draw of the log-weight of classes that are known to be this model's: (B, *D) -> (B,)."""
+    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draw the log-weight of classes that were checked: (B, *D) -> (B,)."""
 
-    def log_weight(self, x: Tensor) -> Tensor:
-        """One draw of each example's log-weight, without dropout and without starting anything: (B, *D) -> (B,)."""
+    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw each example's log-weight, without dropout and without initialising anything: (B, *D) -> (B,)."""
         check_classes(self, x)
         with evaluating(self):
-            return self.unchecked_log_weight(x)
+            return self.unchecked_log_weight(x, generator)
 
-    def elbo(self, x: Tensor) -> Tensor:
-        """One draw of `log_weight`."""
-        return self.log_weight(x)
+    @property
+    def weights(self) -> Weights:
+        return self.log_weight
+
+    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return one draw of `log_weight`."""
+        return self.log_weight(x, generator=generator)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return -self.unchecked_log_weight(x)
 
 
 def tell_of_samples(density: Density, num_samples: int) -> None:
-    """Say that samples are done, unless the density has said so position by position."""
+    """Report samples as done, unless the density reports them position by position."""
     steps = (part for part in density.modules() if isinstance(part, TimeFlow) and not part.is_parallel)
     if next(steps, None) is None:
         current_watcher().advance(num_samples)

@@ -6,13 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unordinal.abilities import Reconstruct, TrainingHooks
 from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Density, Flow, StandardNormal
 from unordinal.flows.elementwise import NonlinearSquared
 from unordinal.flows.reshape import Reversal
-from unordinal.model import Abilities, TrainingHooks, check_classes, evaluating, sample_shape
+from unordinal.model import check_classes, evaluating, sample_shape
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
@@ -86,21 +87,17 @@ class LatentFlow(ImportanceModel):
         self.prior, self.posterior, self.context, self.decoder = prior, posterior, context, decoder
 
     @property
-    def abilities(self) -> Abilities:
-        return Abilities(reconstructs=True)
-
-    @property
     def hooks(self) -> TrainingHooks:
         return LatentFlowHooks(self)
 
-    def unchecked_log_weight(self, x: Tensor) -> Tensor:
-        """log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
-        log_likelihood, minus_kl = self.terms(x)
+    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
+        log_likelihood, minus_kl = self.terms(x, generator)
         return log_likelihood + minus_kl
 
-    def terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(x | z) and log p(z) - log q(z | x) for one z ~ q(z | x) per example, two (B,)."""
-        z, log_q = self.encoded(x)
+    def terms(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Return log p(x | z) and log p(z) - log q(z | x) for one z ~ q(z | x) per example, two (B,)."""
+        z, log_q = self.encoded(x, generator)
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
 
@@ -114,7 +111,7 @@ class LatentFlow(ImportanceModel):
         return -(log_likelihood + self.kl_weight * minus_kl)
 
     def encoded(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """z ~ q(z | x) and its log-density, (B, *D, C) and (B,)."""
+        """Draw z ~ q(z | x) and return it with its log-density, (B, *D, C) and (B,)."""
         return self.posterior.sample(len(x), self.context(x.long()), generator=generator)
 
     @torch.no_grad()
@@ -134,9 +131,13 @@ class LatentFlow(ImportanceModel):
         tell_of_samples(self.prior, num_samples)
         return x
 
+    @property
+    def reconstruct(self) -> Reconstruct:
+        return self.decoded
+
     @torch.no_grad()
-    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """x through a latent and back, at every place the likeliest class: (B, *D) -> (B, *D)."""
+    def decoded(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return x through a latent and back, at every position the likeliest class: (B, *D) -> (B, *D)."""
         check_classes(self, x)
         with evaluating(self):
             return self.decoder(self.encoded(x, generator)[0]).argmax(dim=-1)

@@ -33,6 +33,7 @@ class ClassTransformer(nn.Module):
     """
 
     can_shard = True  # every block runs by its `forward`
+    has_memory = False  # of earlier segments
 
     def __init__(
         self,
@@ -69,10 +70,10 @@ class ClassTransformer(nn.Module):
         Returns:
             The logits of each position given the classes before it, of shape (B, L, K).
         """
-        return self.out(self.features(x)[-1])
+        return self.out(self.features(x, only_last=True)[-1])
 
-    def features(self, x: Tensor) -> list[Tensor]:
-        """Return the normalised output of every block: a list of `num_blocks` tensors (B, L, C)."""
+    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:
+        """Return the normalised output of every block, or of the last one: a list of tensors (B, L, C)."""
         before = self.previous_classes(x)
         h = self.embed(before)
         if self.ngrams is not None:
@@ -80,9 +81,10 @@ class ClassTransformer(nn.Module):
         h = self.dropout(h)
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         found = []
-        for block in self.blocks:
+        for index, block in enumerate(self.blocks):
             h = block(h, cos, sin)
-            found.append(F.layer_norm(h, h.shape[-1:]))
+            if not only_last or index == len(self.blocks) - 1:
+                found.append(F.layer_norm(h, h.shape[-1:]))
         return found
 
     def init_state(self, batch: int) -> Any:
@@ -156,6 +158,7 @@ class SegmentTransformer(ClassTransformer):
     """
 
     can_shard = False
+    has_memory = True
 
     def __init__(self, num_classes: int, *, segment: int, memory: int, conv: int = 0, **settings: Any):
         super().__init__(num_classes, conv=conv, **settings)
@@ -166,7 +169,7 @@ class SegmentTransformer(ClassTransformer):
             )
         self.segment, self.memory = segment, memory
 
-    def features(self, x: Tensor) -> list[Tensor]:
+    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:  # noqa: ARG002
         return [self.normed(x, None)[0]]
 
     def normed(self, x: Tensor, past: tuple[Tensor, Memory] | None) -> tuple[Tensor, tuple[Tensor, Memory]]:

@@ -39,6 +39,11 @@ class NgramEmbedding(nn.Module):
             nn.init.zeros_(table.get_parameter("weight"))
         self.merge = nn.Linear(len(orders) * row_width, width, bias=False)
 
+    @property
+    def sparse_tables(self) -> list[nn.Embedding]:
+        """The tables, of which a batch reads few rows; they are trained by rows, and shared instead of averaged."""
+        return [table for table in self.tables if isinstance(table, nn.Embedding)]
+
     def forward(self, before: Tensor) -> Tensor:
         """`before` has the classes before each position, and `longest - 1` more in front of them."""
         rows = [table(self.row_of(before, n)) for n, table in zip(self.orders, self.tables, strict=True)]

@@ -30,6 +30,8 @@ class CausalLSTM(nn.Module):
     torch.Size([2, 6, 8])
     """
 
+    is_recurrent = True
+
     def __init__(
         self, in_channels: int, *, width: int, num_layers: int = 1, dropout: float = 0.0, cond_channels: int = 0
     ):
@@ -105,6 +107,8 @@ class BiLSTM(nn.Module):
     torch.Size([2, 6, 3])
     """
 
+    is_recurrent = True
+
     def __init__(self, in_channels: int, out_channels: int, *, width: int, num_layers: int = 1, dropout: float = 0.0):
         super().__init__()
         check_sizes(width, num_layers, dropout)
@@ -126,6 +130,8 @@ class AroundLSTM(nn.Module):
     One LSTM summarises the positions before it and another one those after it; neither sees the position itself, so
     that its own channels are needed to predict it: (B, L, in) -> (B, L, out).
     """
+
+    is_recurrent = True
 
     def __init__(self, in_channels: int, out_channels: int, *, width: int, num_layers: int = 1):
         super().__init__()

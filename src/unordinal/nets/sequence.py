@@ -153,6 +153,7 @@ class DenoisingTransformer(nn.Module):
         num_blocks: the number of blocks.
         num_heads: the number of attention heads.
         conv: the kernel size of a depthwise convolution beside attention, odd; 0 for none.
+        dropout: the dropout probability of the input and in every block.
         num_input_classes: the number of classes that the network reads; by default `num_classes`.
 
     >>> net = DenoisingTransformer(27, width=16, num_blocks=1, num_heads=2, num_input_classes=28)
@@ -170,17 +171,21 @@ class DenoisingTransformer(nn.Module):
         num_blocks: int,
         num_heads: int,
         conv: int = 0,
+        dropout: float = 0.0,
         num_input_classes: int | None = None,
     ):
         super().__init__()
-        check_sizes(width, num_blocks, num_heads, conv, 0.0)
+        check_sizes(width, num_blocks, num_heads, conv, dropout)
         self.head_channels = width // num_heads
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
-        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = make_blocks(
+            width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False, dropout=dropout
+        )
         self.out = zero_linear(width, num_classes)  # the first prediction is uniform
 
     def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        h = self.embed(z)
+        h = self.dropout(self.embed(z))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
             h = block(h, cos, sin)

@@ -111,25 +111,25 @@ class Group:
         values = torch.cat([x[part] for x, part in zip(all_rows, kept, strict=True)])
         return torch.sparse_coo_tensor(where.unsqueeze(0), values, gradient.shape).coalesce()
 
-    def told(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Return what the first process gives, plain values only, to all."""
         return (
-            json.loads(self.told_bytes(json.dumps(value).encode() if self.is_first else b""))
+            json.loads(self.broadcast_bytes(json.dumps(value).encode() if self.is_first else b""))
             if self.size > 1
             else value
         )
 
-    def told_state(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
+    def broadcast_state(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the state of a checkpoint that the first process gives to all; None if there is none."""
         if self.size == 1:
             return state
         file = io.BytesIO()
         if self.is_first and state is not None:
             torch.save(state, file)
-        raw = self.told_bytes(file.getvalue())
+        raw = self.broadcast_bytes(file.getvalue())
         return torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True) if raw else None
 
-    def told_bytes(self, raw: bytes) -> bytes:
+    def broadcast_bytes(self, raw: bytes) -> bytes:
         size = torch.tensor([len(raw)])
         dist.broadcast(size, 0)
         whole = torch.zeros(int(size), dtype=torch.uint8)

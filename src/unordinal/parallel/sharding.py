@@ -57,7 +57,7 @@ def shard(model: CategoricalModel, device: torch.device, size: int) -> None:
 
 
 def is_sharded(module: nn.Module) -> bool:
-    # Only who shards a model has imported what this takes, a second's worth of it.
+    # Do not import FSDP here: it takes a second. It is imported already if a model is sharded.
     fsdp = sys.modules.get("torch.distributed.fsdp")
     return fsdp is not None and isinstance(module, fsdp.FSDPModule)
 

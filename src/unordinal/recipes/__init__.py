@@ -3,9 +3,10 @@
 A new model needs a class in `models/`, a recipe here and a line in RECIPES. Only building a model imports torch.
 """
 
-from typing import Any, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
 
-from unordinal.config import DataConfig, RunConfig, Shape, Size
+from unordinal.config import RunConfig, Shape, Size
 from unordinal.names import unknown
 from unordinal.recipes.argmax_flow import FLOWS
 from unordinal.recipes.arm import ARM, ARM_XL
@@ -15,7 +16,10 @@ from unordinal.recipes.discrete_flow import DISCRETE_FLOW
 from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
 from unordinal.recipes.recipe import EXPERIMENT_DATA, MAPS, Plan, Recipe, Task
 
-__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "shape_wanted"]
+if TYPE_CHECKING:
+    from unordinal.data.source import Source
+
+__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "scaled_to"]
 
 RECIPES: dict[str, Recipe] = {
     "multinomial": MULTINOMIAL,
@@ -32,6 +36,8 @@ RECIPES: dict[str, Recipe] = {
 }
 """The recipe of every model by its name, such as "arm"; models can be added."""
 SIZES: tuple[Size, ...] = get_args(Size)
+USUAL_POSITIONS = 256  # of the examples for which the batch sizes were chosen
+MOST_EXAMPLES = 256  # per step, however short they are
 
 
 def experiments() -> dict[str, tuple[str, Task]]:
@@ -40,19 +46,14 @@ def experiments() -> dict[str, tuple[str, Task]]:
     return {entry if "/" in entry else f"{entry}/{name}": (name, entry.partition("/")[0]) for name, entry in entries}
 
 
-def shape_wanted(name: str) -> Shape | None:
-    """Return the shape that the data of an experiment must have; None for a model, which adapts to its data."""
-    known = experiments()
-    return None if name not in known else "maps" if known[name][1] in MAPS else "sequences"
-
-
-def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> RunConfig:
+def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, data: "Source | None" = None) -> RunConfig:
     """Return the configuration of a run: of an experiment of the paper, or of a model for the user's own data.
 
     Args:
         name: an experiment, such as text8/multinomial, or a model, a key of RECIPES.
         size: tiny (trains in minutes on a CPU), small (an hour) or paper.
-        shape: the shape of the user's data, sequences or maps; experiments have data of their own.
+        shape: the shape of the user's data, sequences or maps; by default that of `data`.
+        data: the user's data; experiments have data of their own, whose settings other data take over.
 
     Returns:
         The configuration, which `unordinal.config.with_settings` can change.
@@ -60,18 +61,44 @@ def configured(name: str, size: str = "tiny", shape: Shape = "sequences") -> Run
     >>> configured("text8/multinomial", "paper").model.num_steps
     1000
     """
+    from unordinal.data import source_of
+    from unordinal.data.arrays import GivenSource
+
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")
     known = experiments()
     if name in RECIPES:
-        if shape not in RECIPES[name].takes:
-            raise ValueError(f"{name} is a model of {' and '.join(RECIPES[name].takes)}, but the data are {shape}")
+        takes = RECIPES[name].takes
+        shape = shape or (takes[0] if data is None else data.shape)
+        if shape not in takes:
+            raise ValueError(f"{name} is a model of {' and '.join(takes)}, but the data are {shape}")
         known = {name: (name, shape)}
     if name not in known:
         raise unknown_name(name)
     recipe, task = known[name]
+    if task in EXPERIMENT_DATA:
+        own, settings = EXPERIMENT_DATA[task]
+        wanted = "maps" if task in MAPS else "sequences"
+        if data is not None and data.shape != wanted:
+            others = "streets, cityscapes or maps:PATH" if wanted == "maps" else "a text or an array of sequences"
+            raise ValueError(f"{name} takes {wanted}, but {data.name} gives {data.shape}; use {others}")
+        data = (source_of(own) if data is None else data).adapted(**settings)
     plan = RECIPES[recipe].plan(size, task)
-    return RunConfig(name, recipe, size, EXPERIMENT_DATA.get(task, DataConfig("")), plan.model, plan.train, plan.optim)
+    return RunConfig(name, recipe, size, data or GivenSource(), plan.model, plan.train, plan.optim)
+
+
+def scaled_to(config: RunConfig, num_positions: int) -> RunConfig:
+    """Return the configuration of a model with more examples per step if examples are shorter than 256 positions.
+
+    The batch sizes of the small recipes were chosen for examples of 256 positions; a step sees about as many positions
+    whatever their length. The paper's experiments and size paper keep the paper's batches.
+    """
+    if config.preset not in RECIPES or config.size == "paper" or num_positions >= USUAL_POSITIONS:
+        return config
+    train = config.train
+    parts = 1 if train.accumulate is None else train.accumulate
+    batch_size = min(MOST_EXAMPLES, train.batch_size * max(1, round(USUAL_POSITIONS / num_positions)))
+    return replace(config, train=replace(train, batch_size=max(parts, batch_size // parts * parts)))
 
 
 def unknown_name(name: str) -> ValueError:

@@ -22,19 +22,18 @@ class UniformSettings(ModelSettings):
     """Uniform noise in continuous time; the network reads the noise."""
 
     net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
-    schedule: Literal["linear", "cosine"] = "cosine"  # The noise over time; the bound does not depend on it.
-    # What the network predicts: x_0 given the noisy classes of all other positions, or of all positions.
-    output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
+    # The noise over time. The bound does not depend on it, but with linear the variance of its draws is infinite.
+    schedule: Literal["linear", "cosine"] = "cosine"
     times: Literal["uniform", "stratified"] = "stratified"  # How times are drawn in training.
 
     def build(self, spec: "DataSpec") -> "Diffusion":
         from unordinal.diffusion.continuous import ContinuousUniformNoise
-        from unordinal.diffusion.schedules import CURVES
+        from unordinal.diffusion.schedules import CURVES, Schedule
         from unordinal.models.diffusion import Diffusion
         from unordinal.recipes import parts
 
         check_known("schedule", self.schedule, CURVES)
-        noise = ContinuousUniformNoise(spec.num_classes, CURVES[self.schedule], output=self.output)
+        noise = ContinuousUniformNoise(spec.num_classes, Schedule(CURVES[self.schedule]))
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
         return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
 
@@ -48,27 +47,26 @@ class AbsorbingSettings(ModelSettings):
     # What training draws: the number of masks (for networks that do not read the time), or a time.
     draws: Literal["count", "time"] = "count"
     complementary: bool = True  # Train on two complementary masks of each example, which needs `draws` count.
-    schedule: Literal["linear", "cosine"] = "linear"  # The share of masks as a function of time.
+    schedule: Literal["linear", "cosine"] = "cosine"  # The share of masks as a function of time, with `draws` time.
     num_steps: int | None = None  # Number of diffusion steps T, with `draws` time; none for continuous time.
     times: Literal["uniform", "stratified"] = "stratified"  # How times, or numbers of masks, are drawn in training.
 
     def build(self, spec: "DataSpec") -> "Diffusion":
         from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
-        from unordinal.diffusion.schedules import CURVES
+        from unordinal.diffusion.schedules import CURVES, Schedule
         from unordinal.models.diffusion import Diffusion
         from unordinal.recipes import parts
 
         check_known("schedule", self.schedule, CURVES)
         reads_time = self.net.reads_time if isinstance(self.net, UNet) else isinstance(self.net, DiffusionTransformer)
-        if self.draws == "count" and (reads_time or self.num_steps is not None or self.schedule != "linear"):
+        if self.draws == "count" and (reads_time or self.num_steps is not None):
             raise ValueError(
-                "`model.draws` count is for networks that do not read the time, in continuous time with the linear "
-                "schedule; use time"
+                "`model.draws` count is for networks that do not read the time, in continuous time; use time"
             )
         if self.draws == "time" and self.complementary:
             raise ValueError("`model.complementary` masks need `model.draws` count; turn them off")
-        k, curve = spec.num_classes, CURVES[self.schedule]
-        noise = MaskCountNoise(k) if self.draws == "count" else AbsorbingNoise(k, curve, num_steps=self.num_steps)
+        k, schedule = spec.num_classes, Schedule(CURVES[self.schedule], self.num_steps)
+        noise = MaskCountNoise(k) if self.draws == "count" else AbsorbingNoise(k, schedule)
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
         shape, pairs = spec.event_shape, self.complementary
         return Diffusion(net, noise=noise, event_shape=shape, times=self.times, complementary=pairs)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
-from unordinal.names import check_known
 from unordinal.recipes.recipe import MAP_OPTIM, MAP_TRAIN, MAPS, MINUTES, QUICK_MUON, Plan, Recipe, Task
 from unordinal.recipes.settings import DiffusionTransformer, UNet
 
@@ -24,20 +23,18 @@ class MultinomialSettings(ModelSettings):
 
     net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
     num_steps: int = 1000  # Number of diffusion steps T.
-    schedule: Literal["cosine"] = "cosine"  # The noise schedule, alpha-bar as a function of time.
     # What the network predicts: x_0 given the noisy classes of all other positions (the paper's), or of all positions.
     output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
     # How t is drawn in training; importance draws it in proportion to running estimates of the loss, as in the paper.
     times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
 
     def build(self, spec: "DataSpec") -> "Diffusion":
-        from unordinal.diffusion.schedules import SCHEDULES
+        from unordinal.diffusion.schedules import cosine_schedule
         from unordinal.diffusion.uniform import UniformNoise
         from unordinal.models.diffusion import Diffusion
         from unordinal.recipes import parts
 
-        check_known("schedule", self.schedule, SCHEDULES)
-        noise = UniformNoise(spec.num_classes, SCHEDULES[self.schedule](self.num_steps), output=self.output)
+        noise = UniformNoise(spec.num_classes, cosine_schedule(self.num_steps), output=self.output)
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
         return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
 

@@ -29,8 +29,7 @@ def denoiser(
         return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     spec.require_sequences()
     if isinstance(net, settings.Transformer):  # without time
-        sizes = {name: value for name, value in vars(net).items() if name != "dropout"}
-        return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **sizes)
+        return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
 
 

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unordinal.config import DataConfig, ModelSettings, OptimConfig, Shape, Size, TrainConfig
+from unordinal.config import ModelSettings, OptimConfig, Shape, Size, TrainConfig
 
 Task = Literal["text8", "enwik8", "toy", "cityscapes", "sequences", "maps"]
 """What a plan is for: a data set of the paper, or the user's own sequences or maps."""
-EXPERIMENT_DATA: dict[str, DataConfig] = {
-    "text8": DataConfig("text8", alphabet="text8", length=256),
-    "enwik8": DataConfig("enwik8", alphabet="bytes", length=320),
-    "toy": DataConfig("eight-gaussians"),
-    "cityscapes": DataConfig("cityscapes", flips=True),
+# The data of each of the paper's tasks, by name, and their settings.
+EXPERIMENT_DATA: dict[str, tuple[str, dict[str, Any]]] = {
+    "text8": ("text8", {"alphabet": "text8", "length": 256}),
+    "enwik8": ("enwik8", {"alphabet": "bytes", "length": 320}),
+    "toy": ("eight-gaussians", {}),
+    "cityscapes": ("cityscapes", {"flips": True}),
 }
 MAPS = ("cityscapes", "maps")  # the tasks whose examples are maps
 

@@ -35,7 +35,7 @@ class Transformer:
     num_blocks: int = 4  # Number of layers.
     num_heads: int = 8  # Number of attention heads.
     conv: int = 0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
-    dropout: float = 0.0  # Dropout rate at the network's input; in the models arm and arm-xl, also in every layer.
+    dropout: float = 0.0  # Dropout rate at the input; in arm, arm-xl and absorbing, also in every layer.
 
 
 @dataclass(frozen=True)

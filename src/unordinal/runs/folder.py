@@ -1,6 +1,7 @@
 """A run's folder: config.json, model.safetensors, metrics.jsonl, checkpoints/, plots/."""
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,21 +13,20 @@ import safetensors.torch
 from torch import Tensor
 
 from unordinal.config import RunConfig
-from unordinal.data import located_name, portable_name
 from unordinal.data.spec import DataSpec
 from unordinal.data.storage import replacing
 from unordinal.data.unpacking import UnpackingError, check_links, parse_json, read_json
 from unordinal.model import CategoricalModel
 from unordinal.runs.lock import NAME as LOCK
 
-FORMAT = 2  # of config.json; raise when its meaning changes
+FORMAT = 3  # of config.json; raise when its meaning changes
 OWN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "checkpoints", "plots", "plots/loss.png", LOCK)
 LARGEST_HEADER = 16 << 20  # bytes of the header of model.safetensors, which lists its tensors
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the files of a run are; `may_link` allows them to be links to files elsewhere."""
+    """The files of a run; `may_link` allows them to be links to files elsewhere."""
 
     path: Path
     may_link: bool = False
@@ -56,9 +56,12 @@ class RunFolder:
         return self.config.is_file()
 
     def create(self, config: RunConfig, spec: DataSpec) -> None:
-        """Make the folder of a new run; refuse one that holds anything."""
+        """Make the folder of a new run; raise a ValueError if it holds anything."""
+        for prefix in ("pretrained:", "hf:"):
+            if str(self.path).startswith(prefix):
+                raise ValueError(f"{self.path} is the name of a trained model, not a folder; choose another `out`")
         if self.is_run:
-            raise ValueError(f"{self.path} already holds a run; add `resume` to go on with it, or choose another `out`")
+            raise ValueError(f"{self.path} already holds a run; add `resume` to continue it, or choose another `out`")
         if self.path.exists() and (not self.path.is_dir() or any(path.name[0] != "." for path in self.path.iterdir())):
             raise ValueError(f"{self.path} is not an empty folder; choose another `out`")
         self.write_config(config, spec)
@@ -67,15 +70,17 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.config) as file:
-                here = replace(config, data=replace(config.data, name=portable_name(config.data.name, self.path)))
-                there = replace(spec, name=portable_name(spec.name, self.path))
+                root = self.path.resolve()  # paths are relative to it, so that run and data can be moved together
+                data = config.data.moved(lambda path: Path(os.path.relpath(path, root)).as_posix())
+                there = replace(spec, name=data.name if spec.name == config.data.name else spec.name)
+                here = replace(config, data=data)
                 described = {"unordinal": FORMAT, "run": here.to_dict(), "data": there.to_dict()}
                 file.write((json.dumps(described, indent=2) + "\n").encode())
         except OSError as error:
             raise ValueError(f"cannot write to {self.path}: {error.strerror}; choose another `out`") from error
 
     def read(self) -> tuple[RunConfig, DataSpec]:
-        """The configuration of the run, and what its data look like."""
+        """Return the configuration of the run and the description of its data."""
         if not self.path.exists():
             raise ValueError(f"no run at {self.path}; expected a folder that `unordinal train` made")
         if not self.is_run:
@@ -86,14 +91,15 @@ class RunFolder:
             if described["unordinal"] != FORMAT:
                 raise ValueError(f"it is of format {described['unordinal']}, and this version reads format {FORMAT}")
             config, spec = RunConfig.from_dict(described["run"]), DataSpec.from_dict(described["data"])
-            return replace(config, data=replace(config.data, name=located_name(config.data.name, self.path))), spec
+            data = config.data.moved(lambda path: str((self.path.resolve() / path).resolve()))
+            return replace(config, data=data), spec
         except UnpackingError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
     def publish(self, weights: Mapping[str, Tensor], notes: dict[str, Any]) -> None:
-        """Put weights at model.safetensors, whole or not at all; `notes` say which they are."""
+        """Write weights to model.safetensors, whole or not at all, with `notes` on them."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
         try:
             with replacing(self.weights) as file:
@@ -116,7 +122,7 @@ class RunFolder:
 
     @property
     def published_notes(self) -> dict[str, Any]:
-        """What `publish` noted beside the weights; empty where they are missing or the file is damaged."""
+        """The notes that `publish` wrote with the weights; empty if they are missing or the file is damaged."""
         try:
             with safetensors.safe_open(self.weights, "pt") as file:
                 notes = file.metadata() or {}
@@ -142,11 +148,11 @@ class RunFolder:
                 pass
         except (safetensors.SafetensorError, OSError) as error:
             raise ValueError(
-                f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it anew"
+                f"{self.weights} is truncated or damaged ({error}); training with `resume` writes it again"
             ) from error
 
     def read_weights(self) -> dict[str, Tensor]:
-        """The published weights by name."""
+        """Return the published weights by name."""
         if not self.weights.exists():
             raise ValueError(
                 f"{self.path} has no model.safetensors: training stopped before its first validation; "
@@ -156,7 +162,7 @@ class RunFolder:
         return safetensors.torch.load_file(self.weights)
 
     def load_weights(self, model: CategoricalModel) -> None:
-        """Give a model the published weights."""
+        """Load the published weights into a model."""
         tensors = self.read_weights()
         try:
             model.load_state_dict(tensors)
@@ -188,7 +194,7 @@ class RunEntry:
 
 
 def list_runs(folder: Path) -> list[RunEntry]:
-    """The runs below a folder, the newest first; what cannot be read is left out."""
+    """Return the runs below a folder, the newest first; skip folders that cannot be read."""
     found: list[tuple[float, RunEntry]] = []
     for config in folder.rglob("config.json"):
         run = RunFolder(config.parent)

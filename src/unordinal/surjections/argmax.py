@@ -33,8 +33,10 @@ class SoftplusArgmax(Surjection):
         super().__init__(num_classes, num_classes)
         self.noise = noise
 
-    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        u, log_q = self.draw_noise(self.noise, x, context)
+    def lift(
+        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        u, log_q = self.draw_noise(self.noise, x, context, generator)
         v, log_det = softplus_threshold(u, x)
         return v, log_q - log_det
 
@@ -85,10 +87,12 @@ class GumbelArgmax(Surjection):
             raise ValueError("the network phi of GumbelArgmax needs a context; pass context to lift")
         return self.offset + self.phi(context)
 
-    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def lift(
+        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         if self.training and self.init_flag.is_pending:
             self.initialise(x)
-        s, log_q = self.draw_noise(self.noise, x, context)
+        s, log_q = self.draw_noise(self.noise, x, context, generator)
         phi = self.locations(context).expand(s.shape)
         v, log_det = gumbel_threshold(s, x, phi)
         if isinstance(self.noise, StandardLogistic):  # the closed form is cheaper and loses fewer digits

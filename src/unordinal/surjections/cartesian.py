@@ -69,9 +69,11 @@ class CartesianProduct(Surjection):
         """Return the surjections of the digits, the most significant first."""
         return [s for s in self.digits if isinstance(s, Surjection)]
 
-    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def lift(
+        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         digits = to_digits(x, self.base, len(self.digits)).unbind(-1)
-        lifted = [s.lift(digit, context) for s, digit in zip(self.inner(), digits, strict=True)]
+        lifted = [s.lift(digit, context, generator=generator) for s, digit in zip(self.inner(), digits, strict=True)]
         return torch.cat([v for v, _ in lifted], dim=-1), torch.stack([log_q for _, log_q in lifted]).sum(dim=0)
 
     def quantize(self, v: Tensor) -> Tensor:
@@ -105,9 +107,11 @@ class BinaryProduct(Surjection):
         super().__init__(num_classes, bits, has_invalid=2**bits > num_classes)
         self.noise = noise
 
-    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def lift(
+        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         bits = to_digits(x, 2, self.num_channels)
-        u, log_q = self.draw_noise(self.noise, x, context)
+        u, log_q = self.draw_noise(self.noise, x, context, generator)
         size = -logsigmoid(-u)  # softplus
         size = size.clamp(min=torch.finfo(u.dtype).tiny)  # an underflow to 0 would lose the sign
         return (2 * bits - 1) * size, log_q - sum_except_batch(logsigmoid(u))

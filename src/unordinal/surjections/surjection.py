@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor, nn
 
 from unordinal.flows.density import Density
@@ -36,12 +37,15 @@ class Surjection(nn.Module, ABC):
         self.has_invalid = has_invalid
 
     @abstractmethod
-    def lift(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def lift(
+        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Draw v from q(v | x).
 
         Args:
             x: classes, of shape (B, *D).
             context: features that a network has computed from x, of shape (B, *D, H), if q depends on them.
+            generator: the random number generator; default: torch's global one.
 
         Returns:
             v, of shape (B, *D, C), and log q(v | x) in nats, of shape (B,).
@@ -58,13 +62,15 @@ class Surjection(nn.Module, ABC):
             The classes, of shape (B, *D); at least `num_classes` where v represents no class.
         """
 
-    def draw_noise(self, noise: Density, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+    def draw_noise(
+        self, noise: Density, x: Tensor, context: Tensor | None, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
         """Draw noise for the classes x, of shape (B, *D, C), and compute its log-density, of shape (B,).
 
         Raises:
             ValueError: if the noise has another shape.
         """
-        u, log_q = noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels))
+        u, log_q = noise.sample(len(x), context, event_shape=(*x.shape[1:], self.num_channels), generator=generator)
         if u.shape != (*x.shape, self.num_channels):
             raise ValueError(
                 f"{type(self).__name__} of {self.num_classes} classes needs noise of shape "

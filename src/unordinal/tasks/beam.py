@@ -26,7 +26,7 @@ def beam_search(
     maximum.
 
     Args:
-        model: a `sequential` model.
+        model: a model with a `stepper`.
         x: observed classes, of shape (B, L).
         error_rate: the probability of an error.
         beam: how many sequences are kept at every position, M.
@@ -38,6 +38,8 @@ def beam_search(
     """
     if beam < 1:
         raise ValueError(f"`beam` must be at least 1, got {beam}")
+    stepper = model.stepper
+    assert stepper is not None
     device, k = device_of(model), model.num_classes
     x = x.to(device)
     num, length = x.shape
@@ -45,9 +47,9 @@ def beam_search(
     scores = torch.full((num, beam), -math.inf, dtype=torch.float64, device=device)
     scores[:, 0] = 0.0  # one empty sequence
     found = torch.zeros((num, beam, 0), dtype=torch.long, device=device)
-    state, before = model.first_state(num * beam), None
+    state, before = stepper.first_state(num * beam), None
     for place in range(length):
-        log_p, state = model.next_log_probs(before, state)
+        log_p, state = stepper.next_log_probs(before, state)
         channel = torch.full((num, k), wrong, dtype=torch.float64, device=device)
         channel.scatter_(1, x[:, place : place + 1], right)
         if is_fixed is not None:
@@ -59,7 +61,7 @@ def beam_search(
         scores, picked = scores.gather(1, slots), picked.gather(1, slots)
         parent, before = picked // k, (picked % k).flatten()
         index = (parent + beam * torch.arange(num, device=device).unsqueeze(1)).flatten()
-        state = model.select_state(state, index)
+        state = stepper.select_state(state, index)
         kept = found.flatten(0, 1)[index].view(num, beam, place)
         found = torch.cat([kept, before.view(num, beam, 1)], dim=2)
         advance(1 / length)
@@ -68,9 +70,9 @@ def beam_search(
 
 
 def stable_slots(parent: Tensor) -> Tensor:
-    """Return an order (B, M) of candidates in which as many as can stand where their parents (B, M) stood.
+    """Return an order (B, M) of candidates in which most stay in the slot of their parent (B, M).
 
-    So most of the states of a model need not be copied from one position to the next.
+    Then most states of the model need not be copied from one position to the next.
 
     >>> stable_slots(torch.tensor([[2, 2, 0]])).tolist()
     [[2, 1, 0]]
@@ -103,5 +105,7 @@ def beam_posterior(
     """
     found, scores = beam_search(model, x, error_rate=error_rate, beam=beam, is_fixed=is_fixed, advance=advance)
     weight = torch.softmax(scores, dim=1)  # (B, M)
-    onehot = torch.nn.functional.one_hot(found, model.num_classes).double()  # (B, M, L, K)
-    return torch.einsum("bm,bmlk->blk", weight, onehot).cpu()
+    batch, _, length = found.shape
+    posterior = weight.new_zeros(batch, length, model.num_classes)
+    places = found.transpose(1, 2)  # (B, M, L) -> (B, L, M)
+    return posterior.scatter_add_(2, places, weight.unsqueeze(1).expand_as(places).contiguous()).cpu()

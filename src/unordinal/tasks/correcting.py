@@ -6,20 +6,20 @@ likeliest symbol is the best correction of single symbols. Only substitutions ar
 out.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
 
-from unordinal.data.spec import Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.diffusion.continuous import noise_of_rate
+from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
-from unordinal.names import check_known
 from unordinal.progress import Advance, Progress, ignored, silent
+from unordinal.settings import Range, Request
 from unordinal.tasks.beam import beam_posterior
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.windows import batches, joined, windows
@@ -31,6 +31,25 @@ ROWS = 128  # beams of all windows that are searched at a time, which bounds the
 BATCH = 16  # windows at a time
 BLOCK = 65_536  # symbols at a time, so that memory is bounded
 MOST_SYMBOLS = 4_000_000  # of one text
+
+
+@dataclass(frozen=True)
+class Correct(Request):
+    """Correct mistyped letters of a text. Only substitutions are corrected: no letter is inserted or left out."""
+
+    text: Annotated[str, Range(1, served=10_000)]
+    """The text, in any characters. Characters that the run's alphabet lacks stay as they are."""
+    error_rate: Annotated[float, Range(above=0, below=1)] = ERROR_RATE
+    """The share of letters that are wrong."""
+    threshold: Annotated[float, Range(0, 1)] = 0.5
+    """The least probability of a suggestion."""
+    method: Literal["pass", "beam"] | None = None
+    """pass reads the text once with a diffusion; beam searches with an autoregressive model, which is slower, and
+    better where errors stand close together; default what the model can do."""
+    passes: Annotated[int, Range(1, served=10)] = 1
+    """With pass: how often the text is read, each time with the suggestions so far in place."""
+    beam: Annotated[int, Range(1, served=64)] = BEAM
+    """With beam: how many candidates are kept."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +72,18 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
-class Corrected:
+class Correction:
     """A corrected text.
 
     Args:
         text: the text with all suggestions accepted.
         suggestions: the corrections, in the order of the text.
+        kind: what the probabilities are: those of the model, or an estimate that tends to be too high.
     """
 
     text: str
     suggestions: tuple[Suggestion, ...]
+    kind: str = "the model's"
 
 
 Posterior = Callable[[Tensor, Tensor, Advance], Tensor]
@@ -72,7 +93,7 @@ known to be right (L,), and tells how many symbols are done."""
 
 def correct_reading(
     reading: Reading, posterior: Posterior, threshold: float = 0.5, *, progress: Progress = silent
-) -> Corrected:
+) -> Correction:
     """Suggest corrections for a text.
 
     Args:
@@ -81,10 +102,8 @@ def correct_reading(
         threshold: the least probability of a suggestion.
         progress: is told how many symbols are done.
     """
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"`threshold` is a probability, between 0 and 1; got {threshold:g}")
     if len(reading.x) == 0 or not bool(reading.is_free.any()):
-        return Corrected(reading.text, ())
+        return Correction(reading.text, ())
     if len(reading.x) > MOST_SYMBOLS:
         raise ValueError(
             f"the text has {len(reading.x):,} symbols, and at most {MOST_SYMBOLS:,} are corrected at a time; cut it"
@@ -105,11 +124,11 @@ def correct_reading(
         found = Suggestion(position, start, old, reading.in_case_of(old, new), float(values[position]))
         suggestions.append(found)
     changes = {found.position: int(indices[found.position]) for found in suggestions}
-    return Corrected(reading.written(changes), tuple(suggestions))
+    return Correction(reading.written(changes), tuple(suggestions))
 
 
 def check_rate(rate: float, num_classes: int) -> None:
-    """Refuse a rate of errors that cannot be one."""
+    """Raise a ValueError for a rate of errors that uniform noise over the classes cannot have."""
     most = 1 - 1 / num_classes
     if not 0 < rate < most:
         raise ValueError(f"`error_rate` must be above 0 and below {most:.3g}, got {rate:g}")
@@ -132,7 +151,7 @@ def diffusion_posterior(
     the likeliest symbol instead of drawing one.
 
     Args:
-        model: a model with `noisy_conditionals`.
+        model: a model whose denoiser has a `posterior`.
         x: the observed symbols, of shape (L,).
         error_rate: the share of symbols that are wrong.
         passes: how often the network reads the sequence.
@@ -142,13 +161,12 @@ def diffusion_posterior(
     Returns:
         Probabilities, of shape (L, K).
     """
-    if not model.abilities.noisy_conditionals:
+    posterior = None if model.denoiser is None else model.denoiser.posterior
+    if posterior is None:
         raise ValueError(
-            "correcting by one pass needs a diffusion with uniform noise (multinomial, uniform); use method beam with "
-            "an autoregressive model"
+            "correcting by one pass needs a diffusion with uniform noise (multinomial, uniform); use `method` beam "
+            "with an autoregressive model"
         )
-    if passes < 1:
-        raise ValueError(f"`passes` must be at least 1, got {passes}")
     check_rate(error_rate, model.num_classes)
     size = model.event_shape[0]
     margin = min(MARGIN, (size - 1) // 2)
@@ -160,23 +178,18 @@ def diffusion_posterior(
     for number in range(passes):
         parts: list[Tensor] = []
         for some, z in batches(seen, cut, BATCH):
-            parts += model.conditionals(z.to(device_of(model)), noise=noise).double().cpu().unbind(0)
+            parts += posterior(z.to(device_of(model)), noise).double().cpu().unbind(0)
             advance(sum(w.last - w.first for w in some) / passes)
         p = joined(cut, parts)
         if number > 0:  # what the network says without the position itself, and what was observed there
             own = torch.nn.functional.one_hot(seen, k).double()
-            log_p = p.log() - own * evidence(noise, k) + observed * evidence(first_noise, k)
+            log_p = p.log() - own * evidence(torch.tensor(noise), k) + observed * evidence(torch.tensor(first_noise), k)
             p = torch.softmax(log_p, dim=-1)
         best = p.max(dim=-1)
         seen = best.indices if is_fixed is None else torch.where(is_fixed, x, best.indices)
         left = float((1 - best.values).mean())
         noise = noise_of_rate(min(error_rate, max(left, error_rate / 10)), k)
     return p
-
-
-def evidence(noise: float, num_classes: int) -> float:
-    """Return by how much a symbol that is seen through so much noise gains in log-probability."""
-    return math.log1p(num_classes * (1 - noise) / noise)
 
 
 def autoregressive_posterior(
@@ -192,8 +205,8 @@ def autoregressive_posterior(
 
     Long sequences are cut into windows, of which some are searched at a time.
     """
-    if not model.abilities.sequential:
-        raise ValueError("method beam needs an autoregressive model of classes (arm); use method pass with a diffusion")
+    if model.stepper is None:
+        raise ValueError("`method` beam needs an autoregressive model (arm); use `method` pass with a diffusion")
     check_rate(error_rate, model.num_classes)
     size = model.event_shape[0]
     margin = min(MARGIN, (size - 1) // 2)
@@ -212,48 +225,26 @@ def autoregressive_posterior(
 
 
 def scaled(advance: Advance, whole: float, part: float) -> None:
-    """Tell that a part of some work is done."""
+    """Report that a part of some work is done."""
     advance(whole * part)
 
 
-Method = Literal["pass", "beam"]
-
-
-def correct_text(
-    model: CategoricalModel,
-    text: str,
-    vocabulary: Vocabulary,
-    *,
-    error_rate: float = ERROR_RATE,
-    threshold: float = 0.5,
-    passes: int = 1,
-    method: Method | None = None,
-    beam: int = BEAM,
-    progress: Progress = silent,
-) -> Corrected:
+def correct(model: CategoricalModel, spec: DataSpec, asked: Correct) -> Correction:
     """Correct the substituted letters of a text.
 
     Args:
         model: a diffusion of sequences with uniform noise, or an autoregressive model.
-        text: the text, in any characters; see `read`.
-        vocabulary: the model's alphabet.
-        error_rate: the share of symbols that are wrong.
-        threshold: the least probability of a suggestion.
-        passes: how often a diffusion reads the text.
-        method: "pass" for a diffusion, "beam" for an autoregressive model; by default what the model can do.
-        beam: how many candidates a beam search keeps.
-        progress: is told how many symbols are done.
+        spec: the description of its data, which are text.
+        asked: the request.
     """
-    if len(model.event_shape) != 1:
-        raise ValueError("only texts and other sequences are corrected, and this is a model of maps")
-    check_rate(error_rate, model.num_classes)
-    chosen = method or ("beam" if model.abilities.sequential else "pass")
-    check_known("method", chosen, get_args(Method))
+    vocabulary = spec.text_vocabulary("correct")
+    check_rate(asked.error_rate, model.num_classes)
+    method = asked.method or ("beam" if model.stepper is not None else "pass")
 
     def posterior(x: Tensor, is_fixed: Tensor, advance: Advance) -> Tensor:
-        settings: Any = {"error_rate": error_rate, "is_fixed": is_fixed, "advance": advance}
-        if chosen == "beam":
-            return autoregressive_posterior(model, x, beam=beam, **settings)
-        return diffusion_posterior(model, x, passes=passes, **settings)
+        settings: Any = {"error_rate": asked.error_rate, "is_fixed": is_fixed, "advance": advance}
+        if method == "beam":
+            return autoregressive_posterior(model, x, beam=asked.beam, **settings)
+        return diffusion_posterior(model, x, passes=asked.passes, **settings)
 
-    return correct_reading(read(text, vocabulary), posterior, threshold, progress=progress)
+    return correct_reading(read(asked.text, vocabulary), posterior, asked.threshold, progress=asked.progress)

@@ -1,18 +1,63 @@
-"""Draw samples in batches and record the diffusion chain, the calls of the network and the number of invalid codes."""
+"""Draw samples in batches, with the chain of a diffusion, the calls of the network and the number of invalid codes."""
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
 
-from unordinal.model import Abilities, CategoricalModel, device_of
+from unordinal.data.spec import DataSpec
+from unordinal.model import CategoricalModel, as_classes, device_of
+from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Progress, Watcher, silent, watching
+from unordinal.settings import NOT_SERVED, PYTHON_ONLY, BatchSize, Range, Request, Seed
+from unordinal.tasks.reading import read
 
 BATCH = 32
 CHAINS = 4  # number of samples whose chain is recorded
+MOST_STEPS = 256  # of a diffusion, unless told: thousands keep a laptop busy for minutes
+
+
+@dataclass(frozen=True)
+class Sample(Request):
+    """Draw samples."""
+
+    num: Annotated[int, Range(1, served=16)] = 4
+    """How many samples."""
+    steps: Annotated[int | Literal["all"] | None, Range(1, served=1000)] = None
+    """Diffusion: network calls to make, spread over the chain; default at most 256, all for the whole chain."""
+    sampler: Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence"] | None = None
+    """Diffusion: how to get from noise to data; default the one that suits the model."""
+    length: Annotated[int | None, Range(1, served=512)] = None
+    """Symbols per sample; default the length that the model was trained with."""
+    height: Annotated[int | None, Range(1, served=256)] = None
+    """Rows of a map; default what the model was trained with."""
+    width: Annotated[int | None, Range(1, served=256)] = None
+    """Columns of a map; default what the model was trained with."""
+    prompt: Annotated[str | Any | None, Range(0, served=512)] = None
+    """Autoregressive models: begin every sample with this text; in Python also classes (P,)."""
+    temperature: Annotated[float, Range(0, served=10)] = 1.0
+    """Autoregressive models and diffusions: divide the logits by this; below 1 samples are likelier, at 0 the likeliest
+    class is taken each time."""
+    top_p: Annotated[float, Range(above=0, high=1)] = 1.0
+    """Diffusion: draw only from the likeliest classes that together have this probability."""
+    greedy_tail: Annotated[float, Range(0, 1)] = 0.0
+    """Diffusion: take the likeliest class in this last part of the chain, between 0 and 1."""
+    invalid: Annotated[Literal["keep", "resample"], NOT_SERVED] = "keep"
+    """Flows: what to do with codes that stand for no class; keep shows them as the replacement character and counts
+    them, resample draws the sample again, at most 20 times."""
+    batch_size: BatchSize = BATCH
+    """Samples drawn at a time."""
+    seed: Seed = 0
+    """Seed of the draws."""
+    known: Annotated[Any, PYTHON_ONLY] = None
+    """Diffusions and autoregressive models: classes (N, *D), or (*D) for all samples, of positions that are given, and
+    -1 where they are free."""
+    particles: Annotated[int, Range(1), PYTHON_ONLY] = 32
+    """Autoregressive models: candidates per sample, with `known` positions that are not at the beginning."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +69,124 @@ class Samples:
     network_calls: float | None  # for each sample, in the mean; None if the model does not count them
     num_invalid: int  # positions whose code stands for no class
     seconds: float  # how long sampling took
-    effective_particles: float | None = None  # the smallest effective number of particles, where some were resampled
+    steps: int | None = None  # network calls that were asked for, of a diffusion
+    whole_steps: int | None = None  # network calls of the whole chain; None if there is no such number
 
     @property
     def chain(self) -> list[tuple[float, Tensor]]:
         """The times t and classes x_t of the first sample."""
         return [(t, x[0]) for t, x in self.chains]
+
+
+def sample(
+    model: CategoricalModel,
+    spec: DataSpec,
+    asked: Sample,
+    *,
+    with_chain: bool = False,
+    on_state: Callable[[float, Tensor], None] | None = None,
+) -> Samples:
+    """Draw the samples that are asked for.
+
+    Args:
+        model: the model to sample from.
+        spec: the description of its data.
+        asked: the request.
+        with_chain: record the chains x_T, ..., x_0 of the first samples (diffusions only).
+        on_state: receives the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
+    """
+    return draw(
+        model,
+        asked.num,
+        seed=asked.seed,
+        batch_size=asked.batch_size,
+        progress=asked.progress,
+        with_chain=with_chain,
+        on_state=on_state,
+        **model_settings(model, spec, asked),
+    )
+
+
+def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> dict[str, Any]:
+    """Return the arguments of the model's own `sample`; raise a ValueError for settings that it has no use for."""
+    check_able(model, asked)
+    settings: dict[str, Any] = {}
+    shape = sample_shape(spec, asked)
+    if shape is not None:
+        settings["event_shape"] = shape
+    if asked.known is not None:
+        settings["known"] = as_classes(asked.known, "known")
+    if model.denoiser is not None:
+        free = math.prod(shape or model.event_shape)
+        if asked.known is not None:
+            each = math.prod(settings["known"].shape[-len(model.event_shape) :])
+            free = max(1, int((settings["known"] < 0).reshape(-1, max(1, each)).sum(dim=1).max()))
+        settings["steps"] = chosen_steps(asked.steps, model.denoiser.whole_calls(asked.sampler, free))
+        settings |= {"sampler": asked.sampler, "top_p": asked.top_p, "greedy_tail": asked.greedy_tail}
+    if model.stepper is not None:
+        settings |= {"prompt": encoded_prompt(asked.prompt, spec), "particles": asked.particles}
+    if model.denoiser is not None or model.stepper is not None:
+        settings["temperature"] = asked.temperature
+    if model.has_invalid_codes:
+        settings["invalid"] = asked.invalid
+    return settings
+
+
+def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
+    """Return how many network calls a diffusion makes, at most 256 unless told otherwise."""
+    if asked == "all" and whole is None:
+        raise ValueError("`steps` all is for diffusions in discrete steps; in continuous time give a number")
+    if asked == "all":
+        return whole
+    if asked is None:
+        return MOST_STEPS if whole is None else min(whole, MOST_STEPS)
+    return int(asked)
+
+
+def sample_shape(spec: DataSpec, asked: Sample) -> tuple[int, ...] | None:
+    """Return the shape that is asked for; None is the model's own."""
+    if not spec.is_map:
+        for name in ("height", "width"):
+            if getattr(asked, name) is not None:
+                raise ValueError(f"`{name}` is for maps; the examples of {spec.name} are sequences, give `length`")
+        return None if asked.length is None else (asked.length,)
+    if asked.length is not None:
+        raise ValueError(f"`length` is for sequences; give `height` and `width` for maps, not {asked.length}")
+    if asked.height is None and asked.width is None:
+        return None
+    return (asked.height or spec.event_shape[0], asked.width or spec.event_shape[1])
+
+
+def encoded_prompt(prompt: Any, spec: DataSpec) -> Any:
+    """Return the classes of a prompt; a text is read as the model reads texts, capitals as small letters if need be."""
+    if not isinstance(prompt, str):
+        return prompt
+    if spec.vocabulary is None:
+        raise ValueError(f"a `prompt` of characters needs text; the classes of {spec.name} have none")
+    return read(prompt, spec.vocabulary).x
+
+
+def check_able(model: CategoricalModel, asked: Sample) -> None:
+    """Raise a ValueError for settings that a model has no use for."""
+    is_diffusion, steps = model.denoiser is not None, model.stepper is not None
+    default = Sample()
+    for name, is_able, who in (
+        ("steps", is_diffusion, "diffusions, which remove noise step by step"),
+        ("sampler", is_diffusion, "diffusions"),
+        ("top_p", is_diffusion, "diffusions"),
+        ("greedy_tail", is_diffusion, "diffusions"),
+        ("temperature", is_diffusion or steps, "diffusions and autoregressive models"),
+        ("known", is_diffusion or steps, "diffusions and autoregressive models"),
+        ("prompt", steps, "autoregressive models of classes (arm, arm-xl)"),
+    ):
+        value = getattr(asked, name)
+        if (
+            not is_able
+            and value is not None
+            and value is not getattr(default, name)
+            and value != getattr(default, name)
+        ):
+            raise ValueError(f"`{name}` is for {who}, and this model, a {type(model).__name__}, is not one of them")
 
 
 def draw(
@@ -52,18 +209,15 @@ def draw(
         with_chain: whether to record the chains x_T, ..., x_0 of the first samples (diffusion models only).
         batch_size: how many samples to draw at a time.
         progress: receives the number of samples drawn.
-        on_state: is told the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
+        on_state: receives the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
         settings: passed on to the model's `sample`.
 
     Returns:
         The samples and how they were drawn.
     """
-    for name, value in (("num_samples", num), ("batch_size", batch_size)):
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}")
-    if with_chain and not model.abilities.chain:
+    if (with_chain or on_state is not None) and model.denoiser is None:
         raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps, so there is none to show")
-    generator = torch.Generator(device_of(model)).manual_seed(seed)
+    generator = generator_of(seed, device=device_of(model))
     chains: list[tuple[float, Tensor]] = []
     parts: list[Tensor] = []
     began = time.monotonic()
@@ -77,29 +231,13 @@ def draw(
 
         watcher.state = note
         for start in range(0, num, batch_size):
-            parts.append(model.sample(min(batch_size, num - start), generator=generator, **settings).cpu())
+            size, given = min(batch_size, num - start), settings.get("known")
+            if given is not None and given.dim() > len(model.event_shape):
+                settings = {**settings, "known": given[start : start + size]} if len(given) == num else settings
+            parts.append(model.sample(size, generator=generator, **settings).cpu())
+            settings = {**settings, "known": given} if given is not None else settings
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
     seconds, calls = time.monotonic() - began, watcher.network_calls / num or None
-    return Samples(x, chains, calls, num_invalid, seconds, watcher.effective_particles)
-
-
-def check_able(can: Abilities, is_given: Mapping[str, bool], what: str) -> None:
-    """Refuse settings of a sample that a model has no use for.
-
-    Args:
-        can: what the model can do.
-        is_given: for each setting, whether it was given.
-        what: the model, for the message, such as "runs/book is of arm".
-    """
-    for name, is_able, who in (
-        ("steps", can.chain, "models that have reverse steps"),
-        ("chain", can.chain, "models that have reverse steps"),
-        ("sampler", bool(can.samplers), "diffusions"),
-        ("top_p", bool(can.samplers), "diffusions"),
-        ("greedy_tail", bool(can.samplers), "diffusions"),
-        ("temperature", can.temperature, "models with a temperature"),
-        ("prompt", can.prompt, "autoregressive models of classes (arm, arm-xl)"),
-    ):
-        if is_given.get(name) and not is_able:
-            raise ValueError(f"`{name}` is for {who}; {what}, which has none")
+    whole = None if model.denoiser is None else model.denoiser.whole_calls(settings.get("sampler"), x[0].numel())
+    return Samples(x, chains, calls, num_invalid, seconds, settings.get("steps"), whole)

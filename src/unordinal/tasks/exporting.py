@@ -28,7 +28,9 @@ def export_onnx(model: CategoricalModel, spec: DataSpec, path: Path) -> None:
         spec: the description of its data.
         path: the file.
     """
-    network = model.network()
+    network = model.network
+    if network is None:
+        raise ValueError(f"a {type(model).__name__} has no single network; export a diffusion or arm")
     names = list(network.inputs)
     batch = Dim("batch", min=1, max=MOST)
     sides = {1: Dim("length", min=2, max=MOST)} if len(model.event_shape) == 1 else {}
@@ -58,11 +60,10 @@ def export_onnx(model: CategoricalModel, spec: DataSpec, path: Path) -> None:
 
 def metadata_of(model: CategoricalModel, spec: DataSpec) -> dict[str, str]:
     """Return what a user of the file needs to know, as texts."""
-    can = model.abilities
     return {
         "num_classes": str(model.num_classes),
         "event_shape": json.dumps(list(model.event_shape)),
         "symbols": "" if spec.vocabulary is None else spec.vocabulary.symbols,
-        "num_steps": "" if can.num_times is None else str(can.num_times),
-        "reads": "the positions before" if can.sequential else "the noisy example",
+        "num_steps": "" if model.times is None or model.times.num is None else str(model.times.num),
+        "reads": "the positions before" if model.stepper is not None else "the noisy example",
     }

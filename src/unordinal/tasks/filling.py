@@ -1,20 +1,53 @@
 """Fill the gaps of a sequence: proposals of a masked diffusion, ranked by how likely they make the whole."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
-from unordinal.data.spec import Vocabulary
-from unordinal.model import CategoricalModel, device_of
+from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.model import CategoricalModel, as_classes, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
-from unordinal.tasks.drawing import draw
+from unordinal.settings import PYTHON_ONLY, Range, Request, Seed
+from unordinal.tasks.drawing import chosen_steps, draw
 from unordinal.tasks.reading import Reading, read
 
 DRAWS_PER_PROPOSAL = 8  # so that equal draws still leave enough different ones
 SHARP = 0.5  # the temperature of half of the draws: likelier proposals, less variety
 BATCH = 32
+MOST_ENUMERATED = 64  # ways to fill the gaps that are ranked one by one instead of drawn
+
+
+@dataclass(frozen=True)
+class Fill(Request):
+    """Fill the gaps of a text."""
+
+    text: Annotated[str, Range(1, served=10_000)]
+    """The text, with a sign for every missing letter, so that a gap has a fixed length."""
+    gap: Annotated[str, Range(1, 1)] = "_"
+    """The sign of a missing letter."""
+    num: Annotated[int, Range(1, served=20)] = 5
+    """How many proposals."""
+    seed: Seed = 0
+    """Seed of the draws."""
+    judge: Annotated[Any, PYTHON_ONLY] = None
+    """The run of an exact model over the same alphabet, by whose probability proposals are ranked; without it, they are
+    ranked by the run's own probability of what it filled in."""
+
+
+@dataclass(frozen=True)
+class FillMap(Request):
+    """Fill the holes of a map."""
+
+    map: Annotated[list[list[int]] | Any, Range(1, served=256)]
+    """Rows of classes, with -1 where they are missing."""
+    num: Annotated[int, Range(1, served=8)] = 4
+    """How many proposals."""
+    seed: Seed = 0
+    """Seed of the draws."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +71,8 @@ class Filled:
 
     Args:
         proposals: the proposals.
-        kind: which log-probability they have, such as "exact, of the whole" or "exact (order left-to-right), of the
-            gaps".
+        kind: which log-probability they have, such as "exact, of the whole", "exact, of the part that the model sees"
+            or "exact (order left-to-right), of the gaps".
     """
 
     proposals: tuple[Proposal, ...]
@@ -62,14 +95,14 @@ def read_gaps(text: str, gap: str, vocabulary: Vocabulary) -> tuple[Reading, Ten
     >>> known.tolist()
     [1, 0, -1, 1, 20]
     """
-    if len(gap) != 1:
-        raise ValueError(f"`gap` must be a single character, got {gap!r}")
-    letter = next(symbol for symbol in vocabulary if symbol.isalpha())
-    if gap in (vocabulary.symbols or ()) and gap.isalpha():
+    if gap in (vocabulary.symbols or ()) and gap.isalnum():
         raise ValueError(f"`gap` {gap!r} is a letter of the alphabet; choose a sign that the text does not have")
     if gap not in text:
         raise ValueError(f"the text has no gap; write {gap!r} for every symbol that is missing")
-    reading = replace(read(text.replace(gap, letter), vocabulary), text=text)
+    # any letter will do in a gap while the text is read; without letters, any symbol but those that runs consist of
+    stand_in = next((symbol for symbol in vocabulary if symbol.isalpha()), vocabulary.decode([len(vocabulary) - 1]))
+    stand_in = "x" if vocabulary.kind == "bytes" else stand_in
+    reading = replace(read(text.replace(gap, stand_in), vocabulary), text=text)
     is_gap = torch.tensor([text[start:end][:1] == gap for start, end in reading.spans], dtype=torch.bool)
     if bool(is_gap.all()):
         raise ValueError("the text is all gaps; give some of it, or draw samples instead")
@@ -99,20 +132,27 @@ def fill(
     Returns:
         The proposals, (N, *D), the likeliest first, and their log-probabilities (N,) in nats.
     """
-    if num < 1:
-        raise ValueError(f"`num` must be at least 1, got {num}")
-    if not model.abilities.known:
-        raise ValueError(f"filling gaps needs a diffusion or an autoregressive model, not {type(model).__name__}")
+    if model.denoiser is None and model.stepper is None:
+        raise ValueError(f"filling gaps needs a diffusion or an autoregressive model, not a {type(model).__name__}")
     free = int((known < 0).sum())
-    draws = min(num * DRAWS_PER_PROPOSAL, max(2, model.num_classes) ** min(free, 8))
-    parts = [
-        draw(
-            model, -(-draws // 2), seed=seed + index, batch_size=BATCH, progress=progress,
-            known=known, event_shape=tuple(known.shape), temperature=temperature,
-        ).x
-        for index, temperature in enumerate((1.0, SHARP))
-    ]  # fmt: skip
-    found = torch.unique(torch.cat(parts), dim=0)
+    every = max(2, model.num_classes) ** min(free, 32)
+    draws = num * DRAWS_PER_PROPOSAL
+    if every <= MOST_ENUMERATED:  # all ways to fill the gaps
+        ways = torch.tensor(list(itertools.product(range(model.num_classes), repeat=free)))
+        found = known.expand(len(ways), *known.shape).clone()
+        found[:, known < 0] = ways
+    else:
+        steps: dict[str, Any] = (
+            {} if model.denoiser is None else {"steps": chosen_steps(None, model.denoiser.whole_calls(None, free))}
+        )
+        parts = [
+            draw(
+                model, -(-draws // 2), seed=seed + index, batch_size=BATCH, progress=progress,
+                known=known, event_shape=tuple(known.shape), temperature=temperature, **steps,
+            ).x
+            for index, temperature in enumerate((1.0, SHARP))
+        ]  # fmt: skip
+        found = torch.unique(torch.cat(parts), dim=0)
     with progress("Ranking", len(found)) as advance, watching(Watcher(advance)):  # a judge reports to the watcher
         scores = torch.cat([(judge or own_judge(model, known))(part) for part in found.split(BATCH)])
     best = scores.argsort(descending=True)[:num]
@@ -128,11 +168,11 @@ def own_judge(model: CategoricalModel, known: Tensor) -> Judge:
     @torch.no_grad()
     def judge(x: Tensor) -> Tensor:
         x = x.to(device_of(model))
-        if model.abilities.orders:
-            return model.log_prob_of_order(x, order, num_given=int(is_known.sum())).double().cpu()
+        if model.orders is not None:
+            return model.orders(x, order, num_given=int(is_known.sum())).double().cpu()
         if model.is_exact:
             return model.elbo(x).double().cpu()
-        raise ValueError("this model cannot rank proposals; give a `judge`, such as an autoregressive model")
+        raise ValueError("this model cannot rank proposals; it takes an autoregressive model to judge them")
 
     return judge
 
@@ -147,31 +187,27 @@ def judge_of(model: CategoricalModel) -> Judge:
     return judge
 
 
-def fill_text(
-    model: CategoricalModel,
-    text: str,
-    vocabulary: Vocabulary,
-    *,
-    gap: str = "_",
-    num: int = 5,
-    judge: CategoricalModel | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
-) -> Filled:
-    """Fill the gaps of a text; the arguments are those of `fill` and `read_gaps`.
+def fill_text(model: CategoricalModel, spec: DataSpec, asked: Fill, judge: CategoricalModel | None = None) -> Filled:
+    """Fill the gaps of a text.
 
-    The model sees as much of the text around the gaps as it was trained with. `judge` is an exact model over the same
-    alphabet.
+    The model sees as much of the text around the gaps as it was trained with.
+
+    Args:
+        model: the model.
+        spec: the description of its data, which are text.
+        asked: the request.
+        judge: an exact model over the same alphabet, by whose probability proposals are ranked; without it, proposals
+            are ranked by the model's own probability of what it filled in.
     """
-    reading, known = read_gaps(text, gap, vocabulary)
+    reading, known = read_gaps(asked.text, asked.gap, spec.text_vocabulary("fill"))
     start, stop = seen_part(known, model.event_shape[0])
     x, scores = fill(
         model,
         known[start:stop],
-        num=num,
+        num=asked.num,
         judge=None if judge is None else judge_of(judge),
-        seed=seed,
-        progress=progress,
+        seed=asked.seed,
+        progress=asked.progress,
     )
     gaps = torch.nonzero(known < 0).flatten().tolist()
     proposals = []
@@ -179,8 +215,21 @@ def fill_text(
         changes = {place: int(row[place - start]) for place in gaps}
         filling = "".join(reading.symbol(changes[place]) for place in gaps)
         proposals.append(Proposal(with_gaps_filled(reading, changes), filling, score))
-    exact = "exact, of the whole" if judge is not None or model.is_exact else "exact (order left-to-right), of the gaps"
-    return Filled(tuple(proposals), exact)
+    whole = "the whole" if stop - start == len(known) else "the part that the model sees"
+    is_whole = judge is not None or model.is_exact
+    return Filled(tuple(proposals), f"exact, of {whole}" if is_whole else "exact (order left-to-right), of the gaps")
+
+
+def fill_map(model: CategoricalModel, spec: DataSpec, asked: FillMap) -> tuple[Tensor, Tensor]:
+    """Fill the holes of a map; return the proposals (N, H, W), the likeliest first, and their log-probabilities."""
+    known = as_classes(asked.map, "map")
+    if not spec.is_map:
+        raise ValueError(f"`map` needs a model of maps; the examples of {spec.name} have shape {spec.event_shape}")
+    if known.shape != torch.Size(spec.event_shape):
+        sizes = (" x ".join(map(str, shape)) for shape in (spec.event_shape, known.shape))
+        raise ValueError("the maps of this model have {} pixels, got {}".format(*sizes))
+    model.checked_known(known, 1, known.shape)
+    return fill(model, known, num=asked.num, seed=asked.seed, progress=asked.progress)
 
 
 def with_gaps_filled(reading: Reading, changes: dict[int, int]) -> str:

@@ -1,55 +1,115 @@
-"""How surprising every line of a text is."""
+"""How surprising every line of a text, or every example of an array, is."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from unordinal.data.spec import Vocabulary
-from unordinal.model import CategoricalModel
-from unordinal.progress import Progress, silent
+from torch import Tensor
+
+from unordinal.data.spec import DataSpec
+from unordinal.model import CategoricalModel, as_classes, check_classes
+from unordinal.settings import NOT_SERVED, Flag, Range, Request, Seed
 from unordinal.tasks.reading import read
-from unordinal.tasks.surprise import Bits, bits_of
+from unordinal.tasks.surprise import Bits, bits_of, order_1_bits, typical_bits, xz_bits
+
+
+@dataclass(frozen=True)
+class Measure(Request):
+    """Measure how surprising every line of a text is, in bits per character."""
+
+    text: Annotated[str | Any, Range(1, served=10_000)]
+    """The text, of which every line is scored; in Python also a list of texts, or classes (N, *D)."""
+    against: Annotated[str | Any | None, NOT_SERVED, Flag(metavar="REFERENCE")] = None
+    """Subtract the bits of a reference: another run over the same alphabet, counts of pairs of characters in the scored
+    lines (`counts`), or xz."""
+    typical: Annotated[bool, NOT_SERVED] = False
+    """Rank by the distance from the bits that the model expects, which are those of its own samples."""
+    seed: Seed = 0
+    """Seed of a bound's draws."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.against is not None and self.typical:
+            raise ValueError("give `against` or `typical`, not both: each ranks lines in its own way")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a text and its bits.
+    """A line of a text, or an example, and its bits.
 
     Args:
         number: the number of the line, from 1.
-        text: the line as it was given.
+        text: the line as it was given; empty for an array.
         symbols: the line as the model sees it.
         bits: its bits.
+        score: how unusual it is, in bits per symbol: its bits, less those of a reference if there is one.
+        num_altered: how many of its characters the model sees as others, because its alphabet lacks them.
     """
 
     number: int
     text: str
     symbols: str
     bits: Bits
+    score: float
+    num_altered: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain values for JSON."""
         values: dict[str, Any] = {"line": self.number, "text": self.text, "bits": self.bits.bits}
-        return {**values, "error": self.bits.error, "bits_per_symbol": self.bits.per_symbol}
+        values |= {"error": self.bits.error, "bits_per_symbol": self.bits.per_symbol, "score": self.score}
+        return {**values, "symbols": self.symbols, "num_altered": self.num_altered, "positions": self.bits.positions}
 
 
-def score_lines(
-    model: CategoricalModel, text: str, vocabulary: Vocabulary, *, seed: int = 0, progress: Progress = silent
+def measure(
+    model: CategoricalModel, spec: DataSpec, asked: Measure, reference: CategoricalModel | None = None
 ) -> list[Line]:
-    """Return the bits of every line of a text that is not empty, in the order of the text.
+    """Return the bits of every line that is not empty, or of every example, in the order in which they were given.
 
     Args:
         model: a model of sequences; an autoregressive one gives exact bits.
-        text: the text, in any characters; see `read`.
-        vocabulary: the model's alphabet.
-        seed: the seed of a bound's draws.
-        progress: is told how much is done.
+        spec: the description of its data.
+        asked: the request.
+        reference: the model that `against` names, if it names one.
     """
-    given = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    if not given:
+    given = asked.text.splitlines() if isinstance(asked.text, str) else list(asked.text)
+    numbered = [(n, part) for n, part in enumerate(given, start=1) if not isinstance(part, str) or part.strip()]
+    if not numbered:
         raise ValueError("the text is empty; there is nothing to score")
-    examples = [read(line, vocabulary).x for _, line in given]
-    found = bits_of(model, examples, seed=seed, progress=progress)
-    return [
-        Line(number, line, vocabulary.decode(x), bits)
-        for (number, line), x, bits in zip(given, examples, found, strict=True)
-    ]
+    if asked.typical and model.stepper is None:
+        raise ValueError("`typical` needs an autoregressive model, and this one is not autoregressive")
+    readings = [classes_of(model, spec, part) for _, part in numbered]
+    examples = [x for x, _ in readings]
+    found = bits_of(model, examples, seed=asked.seed, progress=asked.progress)
+    others = reference_bits(model, examples, asked, reference)
+    lines = []
+    for (number, part), (x, altered), bits, other in zip(numbered, readings, found, others, strict=True):
+        score = (abs(bits.bits - other) if asked.typical else bits.bits - other) / bits.num_symbols
+        symbols = "" if spec.vocabulary is None or spec.is_map else spec.vocabulary.decode(x)
+        lines.append(Line(number, part if isinstance(part, str) else "", symbols, bits, score, altered))
+    return lines
+
+
+def classes_of(model: CategoricalModel, spec: DataSpec, part: Any) -> tuple[Tensor, int]:
+    """Return the classes of a text or of an array, and how many characters are seen as others."""
+    if isinstance(part, str):
+        reading = read(part, spec.text_vocabulary("bits"))
+        return reading.x, reading.num_altered
+    x = as_classes(part, "text")
+    check_classes(model, x.unsqueeze(0))
+    return x.long(), 0
+
+
+def reference_bits(
+    model: CategoricalModel, examples: list[Tensor], asked: Measure, reference: CategoricalModel | None
+) -> list[float]:
+    """Return the bits of each example that are subtracted from its own."""
+    if asked.typical:
+        expected = typical_bits(model, asked.seed)
+        later = float(expected[len(expected) // 2 :].mean())  # positions beyond those of a sample
+        return [float(expected[:n].sum()) + later * max(0, n - len(expected)) for n in map(len, examples)]
+    if reference is not None:
+        return [b.bits for b in bits_of(reference, examples, seed=asked.seed, progress=asked.progress)]
+    if asked.against == "xz":
+        return [xz_bits(x) for x in examples]
+    if asked.against == "counts":
+        return order_1_bits(examples, model.num_classes)
+    return [0.0] * len(examples)

@@ -34,6 +34,14 @@ class Reading:
     is_free: Tensor
     vocabulary: Vocabulary
 
+    @property
+    def num_altered(self) -> int:
+        """How many characters of the text the model sees as others, because its alphabet lacks them."""
+        if self.vocabulary.kind == "bytes":
+            return 0
+        seen = zip(self.spans, self.vocabulary.decode(self.x), strict=True)
+        return sum(end - start for (start, end), symbol in seen if self.text[start:end] != symbol)
+
     def symbol(self, value: int) -> str:
         """Return the character of a class."""
         return self.vocabulary.decode([value])

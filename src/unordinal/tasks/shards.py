@@ -105,13 +105,13 @@ def draw_shards(
         if group.is_first:
             prepare(folder, plan, warn)
         missing = [index for index in range(plan.num_files) if not is_there(folder, index, spec)]
-    missing = group.told(missing)  # others may look when some are there already
+    missing = group.broadcast(missing)  # others may look when some are there already
     count = 0
     total = sum(plan.num_in(index) for index in missing)
     with group.progress(progress, "Sampling", total) as advance:
         for turn in group.turns(len(missing)):
             index = missing[turn]
-            seed = mixed_seed(plan.seed, index, 0)
+            seed = mixed_seed(plan.seed, index, 0)  # 63 bits, all of which count
             drawn = draw(model, plan.num_in(index), seed=seed, batch_size=plan.batch_size, **plan.settings)
             write_shard(folder, index, drawn.x.numpy(), spec)
             advance(plan.num_in(index))

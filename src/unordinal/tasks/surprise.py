@@ -2,18 +2,22 @@
 
 import lzma
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
+from unordinal.models.bound import bound
+from unordinal.numerics import uniform
+from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Advance, Progress, ignored, silent
 from unordinal.tasks.windows import windows
 
 CONTEXT = 64  # positions before a window that its bits are given
-BATCH_SYMBOLS = 8192  # symbols at a time
+BATCH_SYMBOLS = 8192  # most symbols at a time
+BATCH_NUMBERS = 1 << 24  # most log-probabilities at a time
 DRAWS = 32  # of a bound, for each example
 SAMPLES = 64  # of a model, from which its typical bits are estimated
 
@@ -45,19 +49,17 @@ def bits_of(
 ) -> list[Bits]:
     """Return the bits of examples, each of shape (*D); sequences may have different lengths.
 
-    An autoregressive model gives exact bits of each position given those before it, of which it sees as many as it was
-    trained with. Other models give a bound of the whole, averaged over several draws, with its error.
+    An autoregressive model gives exact bits of each position given those before it. In an example that is longer than
+    those it was trained on, a position sees the 64 to 255 positions before it (with examples of 256). Other models give
+    a bound of the whole, averaged over several draws, with its error.
     """
     if any(len(x) == 0 for x in examples):
         raise ValueError("an example without symbols has no bits; leave empty ones out")
-    if model.abilities.sequential:
+    if model.stepper is not None:
         return sequential_bits(model, examples, progress)
-    found = []
-    with progress("Scoring", len(examples)) as advance, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for x in examples:
-            found.append(bound_of(model, x, advance))
-    return found
+    generator = generator_of(seed, device=device_of(model))
+    with progress("Scoring", len(examples)) as advance:
+        return [bound_of(model, x, generator, advance) for x in examples]
 
 
 @torch.no_grad()
@@ -71,13 +73,15 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
     ]
     jobs.sort(key=lambda job: job[1].stop - job[1].start)
     device, place = device_of(model), 0
+    most = max(size, min(BATCH_SYMBOLS, BATCH_NUMBERS // model.num_classes))
+    assert model.stepper is not None
     with progress("Scoring", len(jobs)) as advance:
         while place < len(jobs):
             longest = jobs[place][1].stop - jobs[place][1].start
-            some = jobs[place : place + max(1, BATCH_SYMBOLS // longest)]
+            some = jobs[place : place + max(1, most // longest)]
             some = [job for job in some if job[1].stop - job[1].start == longest]
             x = torch.stack([examples[index][w.start : w.stop].long() for index, w in some])
-            log_p = model.conditionals(x.to(device)).log().cpu().gather(-1, x.unsqueeze(-1)).squeeze(-1)
+            log_p = model.stepper.log_probs(x.to(device)).gather(-1, x.to(device).unsqueeze(-1)).squeeze(-1).cpu()
             for (index, w), row in zip(some, log_p.double(), strict=True):
                 bits[index][w.first : w.last] = -row[w.first - w.start : w.last - w.start] / math.log(2)
             place += len(some)
@@ -85,31 +89,28 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
     return [Bits(float(row.sum()), None, len(row), tuple(row.tolist())) for row in bits]
 
 
-@torch.no_grad()
-def bound_of(model: CategoricalModel, x: Tensor, advance: Advance = ignored) -> Bits:
+def bound_of(
+    model: CategoricalModel, x: Tensor, generator: torch.Generator | None = None, advance: Advance = ignored
+) -> Bits:
     """Return the bound of one example (*D), averaged over draws whose times are spread evenly."""
     if x.dim() == 1 and len(model.event_shape) == 1 and len(x) > model.event_shape[0]:
         cut = windows(len(x), model.event_shape[0], 0)
         parts = []
         for w in cut:
-            parts.append(bound_of(model, x[w.first : w.last]))
+            parts.append(bound_of(model, x[w.first : w.last], generator))
             advance(1 / len(cut))
         error = math.sqrt(sum((part.error or 0.0) ** 2 for part in parts))
         return Bits(sum(part.bits for part in parts), error, len(x))
-    batch = x.long().expand(DRAWS, *x.shape).to(device_of(model))
+    draws = 1 if model.is_exact else DRAWS
+    batch = x.long().expand(draws, *x.shape).to(device_of(model))
     advance(1)
-    if model.is_exact:
-        return Bits(float(-model.elbo(batch[:1])) / math.log(2), None, x.numel())
-    if model.abilities.times:
-        position = (torch.arange(DRAWS, dtype=torch.float64) + torch.rand(DRAWS, dtype=torch.float64)) / DRAWS
-        draws = -model.elbo_at(batch, position).double().cpu() / math.log(2)
-    else:
-        draws = -model.elbo(batch).double().cpu() / math.log(2)
-    return Bits(float(draws.mean()), float(draws.std() / math.sqrt(DRAWS)), x.numel())
-
-
-Reference = Callable[[Tensor], float]
-"""Returns the bits of an example under something that knows nothing of what the model learned."""
+    place = None
+    if model.times is not None:
+        offset = uniform((draws,), batch.device, generator).cpu().double()
+        place = ((torch.arange(draws, dtype=torch.float64) + offset) / draws).unsqueeze(0)
+    found = -bound(model, batch, positions=place, generator=generator)[0] / math.log(2)
+    spread = None if model.is_exact else float(found.std() / math.sqrt(draws))
+    return Bits(float(found.mean()), spread, x.numel())
 
 
 def xz_bits(x: Tensor) -> float:
@@ -141,7 +142,7 @@ def typical_bits(model: CategoricalModel, seed: int = 0) -> Tensor:
     A typical example has about as many bits as the model's own samples; one with far fewer is as unusual as one with
     far more.
     """
-    generator = torch.Generator(device_of(model)).manual_seed(seed)
+    generator = generator_of(seed, device=device_of(model))
     x = model.sample(SAMPLES, generator=generator).cpu()
     rows = bits_of(model, list(x))
     return torch.tensor([row.positions for row in rows], dtype=torch.float64).mean(dim=0)

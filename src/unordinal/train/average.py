@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel
-from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.parallel.sharding import local, restored, whole
 
 
@@ -38,7 +37,7 @@ class Averaged:
         self.module = copy.deepcopy(model)
         self.decay, self.count = decay, 0
         for ours, theirs in zip(self.module.modules(), model.modules(), strict=True):
-            if isinstance(ours, NgramEmbedding) and isinstance(theirs, NgramEmbedding):
+            if getattr(theirs, "sparse_tables", ()):
                 ours.tables = theirs.tables  # shared, not averaged: there is too much of them
 
     @torch.no_grad()

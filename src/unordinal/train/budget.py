@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from torch import nn
-
 from unordinal.config import TrainConfig
 from unordinal.model import CategoricalModel
 
@@ -16,7 +14,7 @@ LSTM_PART = 8192  # the same for LSTMs
 
 @dataclass(frozen=True)
 class Budget:
-    """Either `steps` or `seconds`."""
+    """`steps`, `seconds`, or both; with both, training ends with the first of them that is spent."""
 
     steps: int | None
     seconds: float | None
@@ -24,36 +22,30 @@ class Budget:
 
     @staticmethod
     def of(config: TrainConfig, steps_per_epoch: float) -> "Budget":
-        """The budget a configuration asks for: minutes, or steps, or epochs."""
-        if config.steps is not None and config.minutes is not None:
-            raise ValueError(f"give `steps` or `minutes`, not both (got {config.steps} and {config.minutes:g})")
-        if config.steps is not None and config.steps < 1:
-            raise ValueError(f"`steps` must be at least 1, got {config.steps}")
-        if config.minutes is not None and not 0 < config.minutes < math.inf:
-            raise ValueError(f"`minutes` must be above 0, got {config.minutes:g}")
-        if config.minutes is not None:
-            return Budget(None, 60 * config.minutes, config.validate_every)
+        """Return the budget of a configuration: steps, minutes, or else epochs."""
         steps = config.steps
-        if steps is None:
-            if config.epochs is None or config.epochs <= 0:
+        seconds = None if config.minutes is None else 60 * config.minutes
+        if steps is None and seconds is None:
+            if config.epochs is None:
                 raise ValueError("no budget: give `steps` or `minutes`")
             steps = max(1, math.ceil(config.epochs * steps_per_epoch))
-        every = config.validate_every or min(math.ceil(steps / VALIDATIONS), MOST_STEPS_BETWEEN_VALIDATIONS)
-        return Budget(steps, None, every)
+        every = config.validate_every
+        if steps is not None and every is None:
+            every = min(math.ceil(steps / VALIDATIONS), MOST_STEPS_BETWEEN_VALIDATIONS)
+        return Budget(steps, seconds, every)
 
     def fraction(self, step: int, seconds: float, reserved: float = 0.0) -> float:
-        """Used part of the budget, in [0, 1]; `reserved` seconds are kept for the last validation."""
-        if self.steps is not None:
-            return min(1.0, step / self.steps)
-        assert self.seconds is not None
-        return min(1.0, seconds / max(self.seconds - reserved, 1e-9))
+        """Return the spent part of the budget, in [0, 1]; `reserved` seconds are kept for the last validation."""
+        by_steps = 0.0 if self.steps is None else step / self.steps
+        by_time = 0.0 if self.seconds is None else seconds / max(self.seconds - reserved, 1e-9)
+        return min(1.0, max(by_steps, by_time))
 
     def is_spent(self, step: int, seconds: float, validation_seconds: float) -> bool:
-        """Whether a finished run has nothing left to do; it may end a validation's time before its budget does."""
+        """Return whether a finished run has nothing left to do; it may end a validation's time before its budget."""
         return self.fraction(step, seconds, 3 * validation_seconds) >= 1
 
     def wants_validation(self, step: int, seconds: float, validated_at: float) -> bool:
-        """Whether to validate after this step; `validated_at` is when (in seconds) that was last done."""
+        """Return whether to validate after this step; `validated_at` is the time in seconds of the last validation."""
         if self.validate_every is not None:
             return step % self.validate_every == 0
         assert self.seconds is not None
@@ -61,24 +53,24 @@ class Budget:
 
 
 def parts_of_batch(config: TrainConfig, model: CategoricalModel, device_type: str) -> int:
-    """Into how many parts a batch is cut: as asked, or on a CPU as few as suit the network; a GPU wants it whole.
+    """Return into how many parts a batch is cut: as asked, or on a CPU as few as suit the network; 1 on a GPU.
 
     Transformers and convolutions run up to 1.8 times as fast, and in a fraction of the memory, where the activations of
-    a part stay in the cache. An LSTM reads all its weights anew for every part, so its batches stay whole while memory
+    a part stay in the cache. An LSTM reads all its weights again for every part, so its batches stay whole while memory
     allows (docs/results.md has the measurements).
     """
     if config.accumulate is not None:
         return config.accumulate
     if device_type != "cpu":
         return 1
-    is_recurrent = any(isinstance(part, nn.LSTM) for part in model.modules())
+    is_recurrent = any(getattr(part, "is_recurrent", False) for part in model.modules())
     most, event_size = LSTM_PART if is_recurrent else CPU_PART, model.event_shape.numel()
     divisors = [n for n in range(1, config.batch_size + 1) if config.batch_size % n == 0]
     return next((n for n in divisors if config.batch_size // n * event_size <= most), config.batch_size)
 
 
 def parts_for_processes(num_parts: int, config: TrainConfig, processes: int) -> int:
-    """The number of parts of a batch as a multiple of the processes that share them."""
+    """Return the number of parts of a batch, rounded up to a multiple of the processes that share them."""
     parts = -(-num_parts // processes) * processes
     if parts > config.batch_size:
         raise ValueError(

@@ -1,10 +1,8 @@
-"""The training loop: never loses work, and goes on bit for bit where it stopped."""
+"""One training run: its state, an optimiser step, a validation, a checkpoint. `running.py` runs it."""
 
 import copy
 import math
-import time
 from dataclasses import dataclass, field
-from signal import Signals
 from typing import Any
 
 import torch
@@ -25,27 +23,15 @@ from unordinal.parallel.sharding import (
     sum_between_parts,
     whole,
 )
-from unordinal.runs.checkpoint import (
-    drop_checkpoint,
-    load_newest,
-    model_identity,
-    save_checkpoint,
-    step_of,
-)
+from unordinal.runs.checkpoint import model_identity, save_checkpoint
 from unordinal.runs.folder import RunFolder
 from unordinal.train.average import averaged
 from unordinal.train.batches import Feeder, check_lengths
 from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
-from unordinal.train.checks import check_precision, check_settings
-from unordinal.train.interrupt import Interrupts
-from unordinal.train.log import MetricsFile, Reporter, SilentReporter, plot_loss, read_lines
-from unordinal.train.optim import build_optimizer, learning_rate_factor
+from unordinal.train.checks import check_precision
+from unordinal.train.optim import build_optimizer, clip_gradients, learning_rate_factor
 from unordinal.train.recompute import recompute_blocks
 from unordinal.train.validation import Validation, Validator
-
-LOG_EVERY = 10  # steps
-CHECKPOINT_SECONDS = 300.0
-TALK_SECONDS = 3.0
 
 
 class TrainingDivergedError(RunError):
@@ -54,7 +40,7 @@ class TrainingDivergedError(RunError):
 
 @dataclass
 class RunState:
-    """What a run carries from step to step besides weights: all of it is in every checkpoint."""
+    """What a run keeps from step to step besides weights; all of it is in every checkpoint."""
 
     step: int = 0
     seconds: float = 0.0  # training and validation
@@ -69,21 +55,8 @@ class RunState:
     finished: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a call to `train` ended."""
-
-    step: int
-    seconds: float
-    symbols_per_second: float
-    best_bits: float
-    best_step: int
-    interrupted_by: Signals | None = None  # what interrupted it
-    was_finished: bool = False  # there was nothing left to do
-
-
 class Loop:
-    """State and steps of one run. `train` below is the way in."""
+    """The state and the steps of one run."""
 
     def __init__(
         self,
@@ -95,7 +68,6 @@ class Loop:
         device: torch.device,
         group: Group = ALONE,
     ):
-        check_settings(config, optim)
         check_lengths(config, model.event_shape)
         data.require("train", "val")
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
@@ -113,7 +85,7 @@ class Loop:
         self.ema = averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
-            if config.keep == "best" and not model.is_exact:  # who draws again to compare; a copy cannot be made later
+            if config.keep == "best" and not model.is_exact:  # to compare with; a sharded model cannot be copied later
                 self.best = copy.deepcopy(self.model)
             for sharded in {id(m): m for m in (self.model, self.averaged, self.best) if m is not None}.values():
                 shard(sharded, device, group.size)
@@ -146,7 +118,7 @@ class Loop:
         self.hooks.restore(state["hooks"])
 
     def save(self) -> None:
-        """Write a checkpoint; every process calls this, since the first may need the weights of the others."""
+        """Write a checkpoint; every process calls this, since rank 0 may need the weights of the others."""
         if not (self.group.is_first or is_sharded(self.model)):
             return
         state = self.state()
@@ -158,7 +130,7 @@ class Loop:
         return self.budget.fraction(self.at.step, self.at.seconds, self.at.validation_seconds)
 
     def train_step(self) -> dict[str, Any]:
-        """One optimiser step; a loss or gradient that is no number raises before any weight has changed."""
+        """Take one optimiser step; raise before any weight has changed if the loss or a gradient is not a number."""
         config, model = self.config, self.model
         model.train()
         factor = learning_rate_factor(
@@ -189,9 +161,7 @@ class Loop:
             losses = self.group.summed(losses)  # the gradients are summed already
         else:
             self.group.sum_gradients(model.parameters(), losses)
-        dense = [p for p in model.parameters() if p.grad is not None and not p.grad.is_sparse]
-        norm = torch.nn.utils.clip_grad_norm_(dense, self.optim.clip or math.inf, foreach=True)
-        norm = whole(norm).to(losses.device)
+        norm = whole(clip_gradients(model.parameters(), self.optim.clip)).to(losses.device)
         *values, norm_value = torch.cat([losses, norm.reshape(1)]).tolist()  # the one wait for the device in a step
         loss = torch.tensor(values, dtype=torch.float64)
         mean = math.fsum(values) / len(values)
@@ -213,13 +183,13 @@ class Loop:
 
     @property
     def averaged(self) -> CategoricalModel:
-        """The model with the weights that are validated and published."""
+        """The model with the weights that are validated and kept."""
         model = self.ema.module
         assert isinstance(model, CategoricalModel)
         return model
 
     def validate(self) -> dict[str, float]:
-        """Bits per dimension of the averaged weights with their error; note whether they are the ones to publish."""
+        """Return the bits per dimension of the averaged weights with their error; note whether they are the best."""
         at, model, validator = self.at, self.averaged, self.validator
         new = validator.add_round(model, Validation())
         if not math.isfinite(new.bits):
@@ -237,129 +207,13 @@ class Loop:
 
     @property
     def published_step(self) -> int | None:
-        """The step whose weights are published; the first process looks."""
-        return self.group.told(self.folder.published_step if self.group.is_first else None)
+        """The step whose weights are published; rank 0 reads it."""
+        return self.group.broadcast(self.folder.published_step if self.group.is_first else None)
 
     def published(self) -> CategoricalModel:
-        """The model with the weights that are published now; the first process reads them."""
-        state = self.group.told_state(self.folder.read_weights() if self.group.is_first else None)
+        """Return the model with the weights that are published now; rank 0 reads them."""
+        state = self.group.broadcast_state(self.folder.read_weights() if self.group.is_first else None)
         assert state is not None
         model = self.best or copy.deepcopy(self.averaged)
         model.load_state_dict(restored(state, model.state_dict()))
         return model.to(self.device)
-
-
-def train(
-    model: CategoricalModel,
-    data: Data,
-    config: TrainConfig,
-    optim: OptimConfig,
-    folder: RunFolder,
-    *,
-    device: torch.device | str = "cpu",
-    reporter: Reporter | None = None,
-    group: Group = ALONE,
-) -> Outcome:
-    """Train until the budget is used up or a signal comes, from the folder's last checkpoint where it has one."""
-    reporter = reporter if reporter and group.is_first else SilentReporter()
-    loop = Loop(model, data, config, optim, folder, torch.device(device), group)
-    found = None
-    if group.is_first:
-        found = load_newest(folder.checkpoints, model_identity(model.state_dict()), reporter.warned)
-    state = group.told_state(found)
-    if state is not None:
-        loop.restore(state)
-        # a crash may have come between the checkpoint and the publication, or the file may have been damaged since
-        published = loop.published_step
-        if published is None and 0 < loop.at.best_step < loop.at.step:  # the best weights are gone: take these
-            loop.at.best_bits, loop.at.best_rounds = math.inf, []
-            loop.validate()
-        if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
-            publish(loop)
-        if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
-            return outcome(loop, was_finished=True)
-        loop.at.finished = False
-    metrics = MetricsFile(folder.metrics, loop.at.step) if group.is_first else None
-    reporter.started(loop.at.step, loop.fraction)
-    with Interrupts() as interrupts:
-        try:
-            run_steps(loop, metrics, reporter, interrupts)
-        except TrainingDivergedError as error:
-            if not group.is_first:
-                time.sleep(TALK_SECONDS)  # the first process says why; whoever ends earlier ends all
-                raise
-            kept = drop_checkpoint(folder.checkpoints, loop.at.step)
-            left = f"the checkpoint of step {step_of(kept)} is kept" if kept else "there is no earlier checkpoint"
-            raise TrainingDivergedError(f"{error}; {left}; go on with `resume` and a smaller `lr`") from error
-        finally:
-            if metrics is not None:
-                metrics.close()
-        if group.told(not folder.weights.exists() if group.is_first else None):  # stopped before the first validation
-            publish(loop)
-    if group.is_first:
-        plot_loss(read_lines(folder.metrics), folder.plots / "loss.png")
-    return outcome(loop, interrupted_by=None if loop.at.finished else interrupts.received)
-
-
-def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, interrupts: Interrupts) -> None:
-    """Steps, validations and checkpoints until the budget is used up or a signal comes."""
-    at, group = loop.at, loop.group
-    saved_at, clock = at.seconds, time.monotonic()
-    while not at.finished:
-        line = loop.train_step()
-        now = time.monotonic()
-        at.seconds += now - clock
-        at.train_seconds += now - clock
-        clock = now
-        at.seconds, at.train_seconds = group.told([at.seconds, at.train_seconds])  # so that all agree on the budget
-        speed = at.step * loop.symbols_per_step / at.train_seconds
-        reporter.stepped({"step": at.step, "seconds": at.seconds, "symbols_per_second": speed, **line}, loop.fraction)
-        validates = loop.fraction >= 1 or loop.budget.wants_validation(at.step, at.seconds, at.validated_at)
-        validation = loop.validate() if validates else {}
-        if validates:
-            now = time.monotonic()
-            at.validation_seconds, clock = now - clock, now
-            at.validation_seconds = group.told(at.validation_seconds)
-            at.seconds += at.validation_seconds
-            at.validated_at = at.seconds
-        at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
-        if at.step % LOG_EVERY == 0 or at.finished:
-            line["loss"] = at.loss_sum / at.loss_count
-            at.loss_sum, at.loss_count = 0.0, 0
-            if metrics is not None:
-                metrics.write(
-                    {"step": at.step, "seconds": round(at.seconds, 3), "symbols_per_second": round(speed, 1), **line}
-                )
-        if validates:
-            line = {"step": at.step, "seconds": round(at.seconds, 3), **validation, "best_step": at.best_step}
-            if metrics is not None:
-                metrics.write(line)
-            reporter.validated(line)
-        # Any process may have been told to stop. A signal that comes from now on counts in the next step, for all.
-        signal = group.largest(int(interrupts.received or 0))
-        interrupts.received = Signals(signal) if signal else interrupts.received
-        due = at.step % loop.config.checkpoint_every == 0 or at.seconds - saved_at >= CHECKPOINT_SECONDS
-        if validates or due or signal:
-            loop.save()
-            saved_at = at.seconds
-        if validates and at.best_step == at.step:
-            publish(loop)
-        if signal:
-            return
-
-
-def publish(loop: Loop) -> None:
-    """The averaged weights become the run's model.safetensors."""
-    weights = whole(loop.averaged.state_dict())
-    if not loop.group.is_first:
-        return
-    notes: dict[str, Any] = {"step": loop.at.step, "weights": "ema" if loop.optim.ema else "last"}
-    if loop.at.best_step == loop.at.step:
-        notes["val_bits_per_dim"] = loop.at.best_bits
-    loop.folder.publish(weights, notes)
-
-
-def outcome(loop: Loop, *, interrupted_by: Signals | None = None, was_finished: bool = False) -> Outcome:
-    at = loop.at
-    speed = at.step * loop.symbols_per_step / at.train_seconds if at.train_seconds else 0.0
-    return Outcome(at.step, at.seconds, speed, at.best_bits, at.best_step, interrupted_by, was_finished)

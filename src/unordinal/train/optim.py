@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
-from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.parallel.sharding import is_spread
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
@@ -67,12 +66,26 @@ def sparse_tables(model: nn.Module) -> list[Tensor]:
     """Tables of which a batch reads few rows. From now on their gradients are sparse, which only `Muon` can use."""
     found = []
     for part in model.modules():
-        if isinstance(part, NgramEmbedding):
-            for table in part.tables:
-                assert isinstance(table, nn.Embedding)
-                table.sparse = True
-                found.append(table.weight)
+        for table in getattr(part, "sparse_tables", ()):
+            table.sparse = True
+            found.append(table.weight)
     return found
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float | None) -> Tensor:
+    """Scale all gradients, sparse ones included, so that their norm is at most `most`; return the norm before that."""
+    kept = [p for p in parameters if p.grad is not None]
+    dense, sparse = ([p for p in kept if p.grad.is_sparse is which] for which in (False, True))  # type: ignore[union-attr]
+    norm = torch.nn.utils.get_total_norm([p.grad for p in dense if p.grad is not None], foreach=True)
+    if sparse:
+        rows = torch.stack([p.grad.coalesce().values().norm() for p in sparse if p.grad is not None])
+        norm = (norm.square() + rows.square().sum()).sqrt()
+    if most is not None:
+        torch.nn.utils.clip_grads_with_norm_(dense, most, norm, foreach=True)
+        for p in sparse:
+            assert p.grad is not None
+            p.grad.mul_((most / (norm + SMALLEST_NORM)).clamp(max=1.0))
+    return norm
 
 
 class Muon(torch.optim.Optimizer):

@@ -1,5 +1,6 @@
-"""From a configuration to a trained run in its folder: the one way in, for Python and for the command line."""
+"""Train a configured run in its folder; Python and the command line both start here."""
 
+import os
 from contextlib import nullcontext
 
 import torch
@@ -12,9 +13,9 @@ from unordinal.parallel.group import current_group
 from unordinal.parallel.sharding import check_strategy
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.lock import locked
-from unordinal.train.checks import check_precision, check_settings
+from unordinal.train.checks import check_precision
 from unordinal.train.log import Reporter, SilentReporter
-from unordinal.train.loop import Outcome, train
+from unordinal.train.running import Outcome, train
 
 # What may change between a run and its continuation: how long, how fast, how often it is saved, and where the data
 # are, as long as they are the same.
@@ -27,7 +28,7 @@ CHANGEABLE = (
     "train.compile",
     "train.recompute",
     "train.strategy",
-    "data.name",
+    "data.path",
 )
 
 
@@ -41,7 +42,7 @@ def train_run(
     device: torch.device | str = "cpu",
     reporter: Reporter | None = None,
 ) -> Outcome:
-    """Train the configured model, or one's own, in its folder; what is there already is gone on with on `resume`."""
+    """Train the configured model, or one's own, in its folder; with `resume`, continue the run found there."""
     data.require("train", "val")
     check_precision(config.train, torch.device(device))
     reporter = reporter or SilentReporter()
@@ -61,8 +62,7 @@ def train_run(
 def start_run(
     config: RunConfig, spec: DataSpec, folder: RunFolder, *, resume: bool, model: CategoricalModel | None = None
 ) -> CategoricalModel:
-    """Make the folder, or check that what it holds is this very run; return a freshly seeded model."""
-    check_settings(config.train, config.optim)
+    """Make the folder, or check that it holds this very run; return a model with new random weights."""
     old_config = config
     if resume and folder.is_run:
         old_config, old_spec = folder.read()
@@ -78,7 +78,7 @@ def start_run(
 
 
 def build_model(config: RunConfig, spec: DataSpec, model: CategoricalModel | None) -> CategoricalModel:
-    """Return the configured model, freshly seeded, or one's own."""
+    """Return the configured model with new random weights, or one's own."""
     torch.manual_seed(config.train.seed)
     made = config.model.build(spec) if model is None else model
     check_strategy(config.train, config.optim, made.hooks)
@@ -86,14 +86,20 @@ def build_model(config: RunConfig, spec: DataSpec, model: CategoricalModel | Non
 
 
 def check_same_run(old: RunConfig, new: RunConfig, folder: RunFolder) -> None:
-    """Refuse to go on with a run under settings that would make it another."""
+    """Raise a ValueError if a run would be continued with settings that make it another run."""
     changed = differences(old, new, ignore=CHANGEABLE)
     if changed:
         raise ValueError(f"cannot resume {folder.path} with other settings: {'; '.join(changed)}")
 
 
-def best_device() -> torch.device:
-    """cuda, then mps, then the CPU: the first that is here."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+def device_named(name: str | torch.device) -> torch.device:
+    """Return a device by its name; auto takes cuda, then mps, then the CPU, the first that is here."""
+    has_mps = torch.backends.mps.is_available() and os.environ.get("WORLD_SIZE", "1") == "1"  # gloo cannot reach it
+    available = {"cuda": torch.cuda.is_available(), "mps": has_mps, "cpu": True}
+    kind = str(name).partition(":")[0]
+    if kind == "auto":
+        return torch.device(next(name for name, is_there in available.items() if is_there))
+    if not available.get(kind, kind == "meta"):
+        there = [name for name, is_there in available.items() if is_there]
+        raise ValueError(f"no device {name} here; available: {', '.join(there)}")
+    return torch.device(name)

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
-from unordinal.model import CategoricalModel, device_of, evaluating
+from unordinal.model import CategoricalModel, device_of
+from unordinal.models.bound import bound
 from unordinal.numerics import standard_error
 from unordinal.parallel.group import ALONE, Group
-from unordinal.parallel.randomness import seed_step
+from unordinal.parallel.randomness import generator_of
 
 SEED = 20211207
 MOST_ROUNDS = 4  # of draws, before two sets of weights count as equally good
@@ -49,25 +50,22 @@ class Validator:
         self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
         self.repeats = -(-num_examples // len(self.chosen))  # few examples are drawn more often, for as many numbers
         # for diffusions: the times of every example, spread evenly, and its place in that spread
-        self.position, self.rank = spread_positions(len(self.chosen), self.repeats, torch.Generator().manual_seed(SEED))
+        self.position, self.rank = spread_positions(len(self.chosen), self.repeats, generator_of(SEED))
 
-    @torch.no_grad()
     def add_round(self, model: CategoricalModel, validation: Validation) -> Validation:
         """Score the next round of draws."""
         number, device = len(validation.rounds), device_of(model)
         repeats = 1 if model.is_exact else self.repeats
         shift = number * GOLDEN % 1 / repeats  # other times in every round, spread as evenly and ranked alike
         bits = torch.zeros(len(self.chosen), dtype=torch.float64)
-        with evaluating(model), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            for index, is_own in self.batches():
-                rows = slice(index * self.batch_size, (index + 1) * self.batch_size)
-                seed_step(SEED, number, index)
-                x = self.split.examples(self.chosen[rows]).to(device)
-                for repeat in range(repeats):
-                    position = (self.position[rows, repeat] + shift) % 1
-                    bound = model.elbo_at(x, position) if model.abilities.times else model.elbo(x)
-                    if is_own:
-                        bits[rows] -= bound.double().cpu() / (repeats * math.log(2) * x[0].numel())
+        for index, is_own in self.batches():
+            rows = slice(index * self.batch_size, (index + 1) * self.batch_size)
+            x = self.split.examples(self.chosen[rows]).to(device)
+            positions = (self.position[rows, :repeats].T + shift) % 1
+            generator = generator_of(SEED, number, index, device)
+            nats = -bound(model, x, draws=repeats, positions=positions, generator=generator).mean(dim=0)
+            if is_own:
+                bits[rows] += nats / (math.log(2) * x[0].numel())
         return Validation([*validation.rounds, self.group.summed(bits).tolist()])
 
     def batches(self) -> Iterator[tuple[int, bool]]:
@@ -82,7 +80,7 @@ class Validator:
 
     def error(self, model: CategoricalModel, validation: Validation) -> float | None:
         """The standard error of a validation's bits, over examples and draws."""
-        return standard_error(validation.values, self.rank if model.abilities.times else None)
+        return standard_error(validation.values, None if model.times is None else self.rank)
 
     def is_better(
         self, model: CategoricalModel, new: Validation, best: Validation, best_model: Callable[[], CategoricalModel]
@@ -95,7 +93,7 @@ class Validator:
         while True:
             num = min(len(new.rounds), len(best.rounds))
             difference = Validation(new.rounds[:num]).values - Validation(best.rounds[:num]).values
-            error = standard_error(difference, self.rank if model.abilities.times else None) or 0.0
+            error = standard_error(difference, None if model.times is None else self.rank) or 0.0
             mean = float(difference.mean())
             is_clear = model.is_exact or abs(mean) > CLEAR * error
             if is_clear or num == MOST_ROUNDS:

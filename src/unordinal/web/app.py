@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 import unordinal
 from unordinal.api import Run
 from unordinal.web.answers import Answers
-from unordinal.web.fields import RequestError, read_request
 from unordinal.web.guard import App, Guard, Log
 from unordinal.web.jobs import BusyError, Event, Job, TooLongError, Workshop
 from unordinal.web.openapi import PREFIX, openapi
+from unordinal.web.reading import RequestError, read_request
 from unordinal.web.requests import REQUESTS
 
 STATIC = {
@@ -70,7 +70,7 @@ def make_app(
     """
     limits = limits or Limits()
     answers, workshop = Answers(runs), Workshop(limits.workers, limits.waiting, limits.job_seconds)
-    works: dict[str, Callable[[Any, Job], Any]] = {
+    works: dict[str, Callable[[str | None, Any, Job], Any]] = {
         "sample": answers.sample,
         "sample/stream": answers.stream,
         "correct": answers.correct,
@@ -109,16 +109,17 @@ def make_app(
     return Guard(app, hosts=hosts, most_bytes=limits.body_bytes, seconds=limits.body_seconds, log=log)
 
 
-def endpoint(kind: type, work: Callable[[Any, Job], Any], workshop: Workshop, *, is_stream: bool) -> Any:
-    """Return what answers requests of one kind."""
+def endpoint(kind: type, work: Callable[[str | None, Any, Job], Any], workshop: Workshop, *, is_stream: bool) -> Any:
+    """Return the function that answers requests of one kind."""
 
     async def answer(request: Request) -> Response:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media != "application/json":
             raise RequestError(415, "the content type must be application/json")
-        asked: Any = read_request(kind, await request.body())
+        read: tuple[str | None, Any] = read_request(kind, await request.body())
+        model, asked = read
         try:
-            job = workshop.submit(lambda job: work(asked, job))
+            job = workshop.submit(lambda job: work(model, asked, job))
         except BusyError as error:
             most = workshop.workers + workshop.waiting
             raise RequestError(
@@ -209,7 +210,7 @@ def as_event(event: Event, job: Job) -> bytes:
 
 
 def as_is(response: Response) -> Any:
-    """Return what always answers the same."""
+    """Return a function that always gives the same answer."""
 
     async def answer(_request: Request) -> Response:
         return response
@@ -218,7 +219,7 @@ def as_is(response: Response) -> Any:
 
 
 def static(name: str, media: str) -> Any:
-    """Return what answers with a file of this package."""
+    """Return a function that answers with a file of this package."""
     body = (files("unordinal.web") / "static" / name).read_bytes()
     return as_is(Response(body, media_type=media))
 
@@ -230,7 +231,7 @@ async def refused(_request: Request, error: Exception) -> Response:
 
 
 async def gone(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)  # nobody reads it
+    return Response(status_code=499)  # the client does not read it
 
 
 async def failed(_request: Request, _error: Exception) -> Response:

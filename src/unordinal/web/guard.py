@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from unordinal.web.fields import RequestError
+from unordinal.web.reading import RequestError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -1,8 +1,9 @@
-"""The OpenAPI file: what can be asked of the server, from the same declarations that check requests."""
+"""The OpenAPI file, made from the same declarations that check requests."""
 
 from typing import Any
 
-from unordinal.web.fields import schema_of
+from unordinal.settings import schema_of, type_schema
+from unordinal.web.reading import MODEL
 from unordinal.web.requests import REQUESTS
 
 PREFIX = "/api/v1"
@@ -27,12 +28,14 @@ def openapi(version: str) -> dict[str, Any]:
         "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
     }
     for path, (kind, answer) in REQUESTS.items():
-        schemas[kind.__name__] = schema_of(kind)
+        schema = schema_of(kind)
+        schema["properties"]["model"] = {**type_schema(MODEL), "description": MODEL.text}
+        schemas[kind.__name__] = schema
         media = "text/event-stream" if path.endswith("stream") else "application/json"
         kind_of_answer = {"type": "string"} if path.endswith("stream") else {"type": "object"}
         paths[f"{PREFIX}/{path}"] = {
             "post": {
-                "summary": kind.__doc__.strip(),
+                "summary": (kind.__doc__ or "").strip(),
                 "operationId": path.replace("/", "_"),
                 "requestBody": {
                     "required": True,

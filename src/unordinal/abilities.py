@@ -1,0 +1,131 @@
+"""The optional parts of a model: what some models can do besides scoring and sampling.
+
+`CategoricalModel` has a property for each part, which is None for models without it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+Weights = Callable[..., Tensor]
+"""Draws an importance weight in log space, E[exp(w)] = P(x): (B, *D) -> (B,); takes a `generator`."""
+
+Orders = Callable[..., Tensor]
+"""Returns the exact log-probability (B,) of x (B, *D) when its positions are drawn in an order (L,) or (B, L), numbered
+row by row. With `num_given`, so many of the first positions of the order are given, and not counted."""
+
+Reconstruct = Callable[..., Tensor]
+"""Returns what the model makes of examples that it has seen only in part: (B, *D) -> (B, *D); takes a `generator`."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """The bound of a diffusion as a mean over times.
+
+    Args:
+        num: how many times there are; None in continuous time.
+        elbo_at: the bound's estimate (B,) of x (B, *D) from one time per example, at a position (B,) in [0, 1) of all
+            times; takes a `generator`.
+    """
+
+    num: int | None
+    elbo_at: Callable[..., Tensor]
+
+
+class Stepper(Protocol):
+    """Draws one position after another, with a state that is passed on."""
+
+    def first_state(self, num: int) -> Any:
+        """Return the state of so many sequences before their first position."""
+
+    def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
+        """Return the log-probabilities (N, K) of the next position, and the new state.
+
+        Args:
+            before: the classes (N,) of the position before it; None for the first position.
+            state: the state after the position before, which must not be used again.
+        """
+
+    def select_state(self, state: Any, index: Tensor) -> Any:
+        """Return the state of some of the sequences, `index` (M,), which may repeat; the old one is used up."""
+
+    def log_probs(self, x: Tensor) -> Tensor:
+        """Return the log-probabilities of the classes of each position given those before it: (B, L) -> (B, L, K)."""
+
+    @property
+    def in_order(self) -> Callable[[Tensor, Any], tuple[Tensor, Any]] | None:
+        """Scores consecutive chunks (N, L) of one text, each given a memory of those before.
+
+        It returns log-probabilities (N,), and the memory to be passed with the next chunks. None without a memory.
+        """
+
+
+class Denoiser(Protocol):
+    """Draws samples by removing noise step by step."""
+
+    @property
+    def samplers(self) -> tuple[str, ...]:
+        """The names that `sample(sampler=...)` takes."""
+
+    def whole_calls(self, sampler: str | None, num_free: int) -> int | None:
+        """Return the network calls of a whole chain for so many free positions; None if there is no such number."""
+
+    @property
+    def posterior(self) -> Callable[[Tensor, float], Tensor] | None:
+        """Returns the probabilities (B, *D, K) of the data given x (B, *D), whose classes were redrawn with some
+        probability. None if the noise does not redraw classes."""
+
+    @property
+    def conditionals(self) -> Callable[[Tensor], Tensor] | None:
+        """Returns the probabilities (B, *D, K) of each position of x (B, *D) given all others. None without a mask."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of a model by itself, for use without this library.
+
+    Args:
+        module: takes the inputs and returns logits of the classes of every position, (B, *D, K).
+        inputs: an example of each input, by name: `x`, classes (B, *D), and `t`, times (B,), where it reads them.
+    """
+
+    module: nn.Module
+    inputs: dict[str, Tensor]
+
+
+class TrainingHooks:
+    """What a training loop may do for a model besides minimising its loss. The defaults do nothing.
+
+    A loop of your own does not need the hooks: `model.training_loss(x).mean()` initialises what depends on data, draws
+    its own times and learns their importance. The hooks add a warm-up of the KL and auxiliary losses that end
+    (`progressed`), and the same times for all parts of a batch (`draw`, `observe`).
+    """
+
+    can_shard = False
+    """Whether the weights may be spread over processes: the network is made of modules with `is_block`, and everything
+    that runs it is `forward`, `elbo` or `elbo_at`."""
+
+    def initialise(self, x: Tensor) -> None:
+        """Initialise what depends on data from a first batch (B, *D). Called once, before anything else."""
+
+    def progressed(self, fraction: float) -> None:
+        """Take note of the fraction of the budget that is spent, 0 to 1. Called before each step."""
+
+    def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
+        """Draw the random numbers of a batch that `observe` learns from, (num,) on the CPU; the loss receives them."""
+        return None
+
+    def observe(self, draw: Tensor | None, losses: Tensor) -> None:
+        """Learn from the losses (B,) of a step, on the CPU, and from the numbers that `draw` gave for it."""
+
+    def compile(self) -> None:
+        """Compile the network with torch.compile, for models where that pays."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what the hooks have learned, for a checkpoint."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from a `state`."""

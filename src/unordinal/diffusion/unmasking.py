@@ -1,0 +1,155 @@
+"""Samplers for noise with a mask, which show a number of positions with every network call."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unordinal.diffusion.choosing import far_apart
+from unordinal.diffusion.predictor import Predictor
+from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.numerics import draw_categorical, expand_like, uniform
+from unordinal.progress import current_watcher
+
+TIE = 1e-5  # positions whose urgency differs by less than about this are shown in random order
+
+
+@dataclass(frozen=True)
+class Unmasking(ABC):
+    """Samplers for noise with a mask that show a number of positions with every network call.
+
+    Args:
+        steps: the number of network calls; None for one position per call.
+    """
+
+    steps: int | None = None
+
+    @staticmethod
+    def whole_calls(_noise: NoiseProcess, num_free: int) -> int | None:
+        """Return the calls that show one position at a time."""
+        return num_free
+
+    @abstractmethod
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Return which of the masked positions to show, `num` (N,) of them in each sample: (N, *D) booleans.
+
+        `logits` (N, *D, K) are the network's own, whatever the temperature.
+        """
+
+    def chain(
+        self,
+        predict: Predictor,
+        noise: NoiseProcess,
+        z: Tensor,
+        *,
+        known: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Iterator[tuple[Time, Tensor]]:
+        if noise.mask is None:
+            raise ValueError("this sampler shows masked positions, and the noise of this model has no mask")
+        z = noise.impose(z, known, 1.0, generator=generator)
+        most = int((z == noise.mask).flatten(1).sum(dim=1).max())
+        calls = most if self.steps is None else self.steps
+        if not 1 <= calls <= most:
+            raise ValueError(f"`steps` must be between 1 and {most}, one for each free position; got {calls}")
+        watcher, size, end = current_watcher(), z[0].numel(), noise.num_steps or 1
+        watcher.state(end, z)
+        yield end, z
+        for call in range(calls):
+            is_masked = z == noise.mask
+            left = is_masked.flatten(1).sum(dim=1)  # (N,)
+            level = noise.schedule.time_of(left / size)
+            logits = predict(z, level, float(left.max()) / size)
+            num = (left // (calls - call)).clamp(min=1)  # rather one more at the end, when more is known
+            is_shown = self.shown_next(predict.logits, is_masked, num, generator)
+            z = z.clone()
+            z[is_shown] = draw_categorical(logits[is_shown], generator)
+            watcher.advance(len(z) / calls)
+            t = end * float((z == noise.mask).flatten(1).sum(dim=1).max()) / size
+            watcher.state(t, z)
+            yield t, z
+
+
+def most_urgent(urgency: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Return the masked positions with the largest numbers, `num` (N,) of them in each sample: (N, *D) booleans.
+
+    Positions whose numbers differ by rounding only come in random order.
+    """
+    flat = (urgency / TIE).round().masked_fill(~is_masked, -math.inf).flatten(1)
+    shuffled = uniform(flat.shape, flat.device, generator).argsort(dim=1)
+    order = shuffled.gather(1, flat.gather(1, shuffled).argsort(dim=1, descending=True, stable=True))
+    rank = order.argsort(dim=1)
+    return (rank < num.unsqueeze(1)).view_as(is_masked) & is_masked
+
+
+@dataclass(frozen=True)
+class FirstHitting(Unmasking):
+    """Show positions in random order. With one position per call it draws from the model exactly, if the network does
+    not read the time; otherwise the time that belongs to a number of masks is an approximation.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=FirstHitting()).shape
+    torch.Size([2, 6])
+    """
+
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+        return most_urgent(torch.zeros(logits.shape[:-1], device=logits.device), is_masked, num, generator)
+
+
+@dataclass(frozen=True)
+class SpreadUnmasking(Unmasking):
+    """Show positions in random order, those of one call far apart from each other; see `Spread`.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=SpreadUnmasking(3)).shape
+    torch.Size([2, 6])
+    """
+
+    def shown_next(
+        self,
+        logits: Tensor,  # noqa: ARG002
+        is_masked: Tensor,
+        num: Tensor,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        left = is_masked.flatten(1).sum(dim=1).clamp(min=1)
+        return far_apart(is_masked * expand_like(num / left, is_masked), generator) & is_masked
+
+
+@dataclass(frozen=True)
+class LowestEntropy(Unmasking):
+    """Show the positions of which the network is surest, by the entropy of its prediction. An approximation.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=LowestEntropy(3)).shape
+    torch.Size([2, 6])
+    """
+
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+        log_p = torch.log_softmax(logits, dim=-1)
+        certainty = (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
+        return most_urgent(certainty, is_masked, num, generator)
+
+
+@dataclass(frozen=True)
+class HighestConfidence(Unmasking):
+    """Show the positions whose likeliest class is the most probable. An approximation.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=HighestConfidence(3)).shape
+    torch.Size([2, 6])
+    """
+
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+        return most_urgent(torch.log_softmax(logits, dim=-1).amax(dim=-1), is_masked, num, generator)
