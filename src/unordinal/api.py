@@ -1,8 +1,10 @@
 """What Python users call: `fit`, `load`, `score`, `compare`, and a `Run` with its methods."""
 
 import os
+import shutil
 import signal
 import tempfile
+import weakref
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,14 @@ from unordinal.train.log import Reporter
 from unordinal.train.start import device_named, train_run
 
 
+class TemporaryFolder:
+    """A folder that is removed with the last run that refers to it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="unordinal-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 @dataclass(frozen=True, repr=False)
 class Run:
     """A trained model, the description of its data, its configuration and its folder.
@@ -53,7 +63,7 @@ class Run:
     config: RunConfig
     folder: RunFolder
     data: Data | None = None  # what it was trained on, if this process trained it
-    temporary: "tempfile.TemporaryDirectory[str] | None" = None  # the folder of a run without `out`, removed with it
+    temporary: "TemporaryFolder | None" = None  # of a run without `out`
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -233,8 +243,8 @@ def fit(
     config, loaded = prepared(model, data, size, settings)
     own = model if isinstance(model, CategoricalModel) else None
     device = device_named(device)
-    temporary = tempfile.TemporaryDirectory(prefix="unordinal-") if out is None else None
-    folder = RunFolder(Path(temporary.name) / "run" if temporary else Path(out or ""))
+    temporary = TemporaryFolder() if out is None else None
+    folder = RunFolder(temporary.path / "run" if temporary else Path(out or ""))
     shown = TrainingReporter(loaded.spec.unit) if progress and reporter is None else None
     with torch.random.fork_rng(), shown or nullcontext():
         result = train_run(config, loaded, folder, resume=resume, model=own, device=device, reporter=reporter or shown)

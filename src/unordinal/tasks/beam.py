@@ -1,12 +1,28 @@
 """Noisy-channel beam search: the likeliest clean sequences behind an observed one, under an autoregressive model."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, ignored
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The result of a beam search.
+
+    Args:
+        found: the sequences, of shape (B, M, L), the best first.
+        scores: their scores (B, M); -inf for empty places.
+        posterior: the probabilities of the clean classes of every position, (B, L, K).
+    """
+
+    found: Tensor
+    scores: Tensor
+    posterior: Tensor
 
 
 @torch.no_grad()
@@ -18,12 +34,14 @@ def beam_search(
     beam: int,
     is_fixed: Tensor | None = None,
     advance: Advance = ignored,
-) -> tuple[Tensor, Tensor]:
+) -> Beam:
     """Search for the clean sequences that make the observed ones likeliest.
 
     A clean sequence y scores log p(y) under the model plus log q(x | y) under the noise: every symbol is replaced with
-    probability `error_rate` by another one, drawn uniformly. With a beam that holds all sequences, this is the exact
-    maximum.
+    probability `error_rate` by another one, drawn uniformly. With a beam that holds all sequences, the best one is the
+    exact maximum, and the posterior is exact. With a smaller beam, sequences that are dropped count in the posterior of
+    the positions before with the share of the probability that they had when they were dropped; without them it would
+    be far too confident.
 
     Args:
         model: a model with a `stepper`.
@@ -31,10 +49,7 @@ def beam_search(
         error_rate: the probability of an error.
         beam: how many sequences are kept at every position, M.
         is_fixed: positions (B, L) that are known to be right; None for none.
-        advance: is told after every position how much of the search is done; all of it is 1.
-
-    Returns:
-        The sequences, of shape (B, M, L), the best first, and their scores (B, M); -inf for places that are empty.
+        advance: receives the part of the search that is done after every position; all of it is 1.
     """
     if beam < 1:
         raise ValueError(f"`beam` must be at least 1, got {beam}")
@@ -47,6 +62,8 @@ def beam_search(
     scores = torch.full((num, beam), -math.inf, dtype=torch.float64, device=device)
     scores[:, 0] = 0.0  # one empty sequence
     found = torch.zeros((num, beam, 0), dtype=torch.long, device=device)
+    posterior = torch.zeros((num, length, k), dtype=torch.float64, device=device)
+    share = torch.ones((num, length, 1), dtype=torch.float64, device=device)  # of the sequences that are still kept
     state, before = stepper.first_state(num * beam), None
     for place in range(length):
         log_p, state = stepper.next_log_probs(before, state)
@@ -57,6 +74,10 @@ def beam_search(
             channel = torch.where(is_fixed.to(device)[:, place].unsqueeze(1), stays, channel)
         whole = scores.unsqueeze(-1) + log_p.view(num, beam, k).double() + channel.unsqueeze(1)  # (B, M, K)
         scores, picked = whole.flatten(1).topk(beam, dim=1)
+        dropped = torch.softmax(whole.flatten(1), dim=1).scatter(1, picked, 0.0).view(num, beam, k)
+        posterior[:, place] = dropped.sum(dim=1)
+        posterior[:, :place] += share[:, :place] * class_weights(found, dropped.sum(dim=2), k)
+        share[:, : place + 1] *= 1 - dropped.sum(dim=(1, 2)).view(num, 1, 1)
         slots = stable_slots(picked // k)
         scores, picked = scores.gather(1, slots), picked.gather(1, slots)
         parent, before = picked // k, (picked % k).flatten()
@@ -65,8 +86,16 @@ def beam_search(
         kept = found.flatten(0, 1)[index].view(num, beam, place)
         found = torch.cat([kept, before.view(num, beam, 1)], dim=2)
         advance(1 / length)
+    posterior += share * class_weights(found, torch.softmax(scores, dim=1), k)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
-    return found.gather(1, order.unsqueeze(-1).expand_as(found)), scores
+    return Beam(found.gather(1, order.unsqueeze(-1).expand_as(found)), scores, posterior.cpu())
+
+
+def class_weights(found: Tensor, weight: Tensor, num_classes: int) -> Tensor:
+    """Return the weight of every class at every position, from sequences (B, M, L) with weights (B, M): (B, L, K)."""
+    places = found.transpose(1, 2)  # (B, L, M)
+    each = weight.unsqueeze(1).expand(places.shape).contiguous()
+    return weight.new_zeros(*places.shape[:2], num_classes).scatter_add_(2, places, each)
 
 
 def stable_slots(parent: Tensor) -> Tensor:
@@ -87,25 +116,3 @@ def stable_slots(parent: Tensor) -> Tensor:
     slots = first.clone()
     slots.scatter_(1, free, torch.where(is_taken.gather(1, free), first.gather(1, free), rest))
     return slots
-
-
-def beam_posterior(
-    model: CategoricalModel,
-    x: Tensor,
-    *,
-    error_rate: float,
-    beam: int,
-    is_fixed: Tensor | None = None,
-    advance: Advance = ignored,
-) -> Tensor:
-    """Return the probabilities of the clean classes of every position, from the sequences that the beam holds last.
-
-    The arguments are those of `beam_search`; the result has shape (B, L, K). The likeliest class of a position is that
-    of the best sequence wherever the sequences agree.
-    """
-    found, scores = beam_search(model, x, error_rate=error_rate, beam=beam, is_fixed=is_fixed, advance=advance)
-    weight = torch.softmax(scores, dim=1)  # (B, M)
-    batch, _, length = found.shape
-    posterior = weight.new_zeros(batch, length, model.num_classes)
-    places = found.transpose(1, 2)  # (B, M, L) -> (B, L, M)
-    return posterior.scatter_add_(2, places, weight.unsqueeze(1).expand_as(places).contiguous()).cpu()

@@ -7,7 +7,7 @@ out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, Progress, ignored, silent
 from unordinal.settings import Range, Request
-from unordinal.tasks.beam import beam_posterior
+from unordinal.tasks.beam import beam_search
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.windows import batches, joined, windows
 
@@ -31,6 +31,7 @@ ROWS = 128  # beams of all windows that are searched at a time, which bounds the
 BATCH = 16  # windows at a time
 BLOCK = 65_536  # symbols at a time, so that memory is bounded
 MOST_SYMBOLS = 4_000_000  # of one text
+TOO_HIGH = "too high: a pass takes the suggestions of the pass before it for certain"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def correct_reading(
 
     Args:
         reading: the text as the model sees it.
-        posterior: the probabilities of the clean symbols, from `diffusion_posterior` or `beam_posterior`.
+        posterior: the probabilities of the clean symbols, from `diffusion_posterior` or `autoregressive_posterior`.
         threshold: the least probability of a suggestion.
         progress: is told how many symbols are done.
     """
@@ -201,7 +202,7 @@ def autoregressive_posterior(
     is_fixed: Tensor | None = None,
     advance: Advance = ignored,
 ) -> Tensor:
-    """Return the probabilities of the clean symbols (L, K) of observed ones (L,), by beam search; see `beam_posterior`.
+    """Return the probabilities of the clean symbols (L, K) of observed ones (L,), by beam search; see `beam_search`.
 
     Long sequences are cut into windows, of which some are searched at a time.
     """
@@ -218,9 +219,10 @@ def autoregressive_posterior(
         some = cut[start : start + at_once]
         z, stay = (torch.stack([v[w.start : w.stop] for w in some]) for v in (x, fixed))
         symbols = sum(w.last - w.first for w in some)
-        parts += beam_posterior(
+        searched = beam_search(
             model, z, error_rate=error_rate, beam=beam, is_fixed=stay, advance=partial(scaled, advance, symbols)
-        ).unbind(0)
+        )
+        parts += searched.posterior.unbind(0)
     return joined(cut, parts)
 
 
@@ -247,4 +249,5 @@ def correct(model: CategoricalModel, spec: DataSpec, asked: Correct) -> Correcti
             return autoregressive_posterior(model, x, beam=asked.beam, **settings)
         return diffusion_posterior(model, x, passes=asked.passes, **settings)
 
-    return correct_reading(read(asked.text, vocabulary), posterior, asked.threshold, progress=asked.progress)
+    found = correct_reading(read(asked.text, vocabulary), posterior, asked.threshold, progress=asked.progress)
+    return replace(found, kind=TOO_HIGH) if method == "pass" and asked.passes > 1 else found

@@ -37,9 +37,9 @@ def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
     >>> from unordinal.tasks.drawing import Sample
     >>> read_request(Sample, b'{"num": 3}')[1].num
     3
-    >>> read_request(Sample, b'{"nun": 3}')
+    >>> read_request(Sample, b'{"nun": 3}')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    unordinal.web.reading.RequestError: unknown field 'nun'; did you mean num?
+    unordinal.web.reading.RequestError: unknown field 'nun'; did you mean num?...
     """
     values = read_json(body)
     if not isinstance(values, dict):
