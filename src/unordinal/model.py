@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import Denoiser, Network, Orders, Reconstruct, Stepper, Times, TrainingHooks, Weights
+from unordinal.numerics import Rng
 
 
 class CategoricalModel(nn.Module, ABC):
@@ -93,17 +94,12 @@ class CategoricalModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return an unbiased estimate of a lower bound on log P(x), without side effects: (B, *D) -> (B,) nats."""
 
     @abstractmethod
     def sample(
-        self,
-        num_samples: int,
-        *,
-        generator: torch.Generator | None = None,
-        event_shape: tuple[int, ...] | None = None,
-        **settings: Any,
+        self, num_samples: int, *, generator: Rng = None, event_shape: tuple[int, ...] | None = None, **settings: Any
     ) -> Tensor:
         """Draw from the model: (N, *D) classes. `settings` are the model's own; others raise an error by name."""
 
@@ -125,6 +121,12 @@ class CategoricalModel(nn.Module, ABC):
 
     def forward(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return self.training_loss(x, draw)
+
+    def __repr__(self) -> str:
+        shape, parameters = " x ".join(map(str, self.event_shape)), sum(p.numel() for p in self.parameters())
+        kind = "exact likelihood" if self.is_exact else "a bound on the likelihood"
+        of = f"examples of {shape}, {self.num_classes} classes"
+        return f"{type(self).__name__}: {of}, {parameters:,} parameters, {kind}"
 
     def bits_per_dim(self, x: Tensor) -> Tensor:
         """Return bits per position: minus the ELBO (minus log P(x) if `is_exact`) over the number of positions, (B,).
@@ -158,7 +160,7 @@ class ExactModel(CategoricalModel):
         with evaluating(self):
             return self.unchecked_log_prob(x.long())
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:  # noqa: ARG002
         """Return `log_prob`; there is no gap."""
         return self.log_prob(x)
 

@@ -8,6 +8,9 @@ from torch.nn.functional import logsigmoid
 
 from unordinal.errors import NotANumberError
 
+Rng = torch.Generator | None
+"""A random number generator; None is torch's global one."""
+
 
 def sum_except_batch(values: Tensor) -> Tensor:
     """Sum over every axis but the first: (B, *D) -> (B,)."""
@@ -25,7 +28,7 @@ def class_counts(x: Tensor, num_classes: int) -> Tensor:
     return torch.zeros(num_classes, device=x.device).scatter_add_(0, x.flatten().long(), ones)
 
 
-def uniform(shape: tuple[int, ...] | torch.Size, device: torch.device, generator: torch.Generator | None) -> Tensor:
+def uniform(shape: tuple[int, ...] | torch.Size, device: torch.device, generator: Rng) -> Tensor:
     """Draw uniform numbers on [0, 1) that are accurate enough to be compared with probabilities near zero.
 
     In the first of 4000 diffusion steps, a class changes with probability 5e-6. With float32 uniforms, which are
@@ -36,7 +39,7 @@ def uniform(shape: tuple[int, ...] | torch.Size, device: torch.device, generator
     return torch.rand(shape, generator=generator, device=device, dtype=dtype)
 
 
-def draw_categorical(logits: Tensor, generator: torch.Generator | None) -> Tensor:
+def draw_categorical(logits: Tensor, generator: Rng) -> Tensor:
     """Draw one class per row from softmax(logits): (..., K) -> (...).
 
     The class with the smallest E_k / p_k is drawn, where E_k are independent exponentials. This needs no cumulative

@@ -3,6 +3,7 @@
 import html
 import sys
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,20 +111,6 @@ def heat(line: "Line") -> str:
     return "".join(parts) + RESET
 
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Bits per character</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }}
-p {{ font-family: ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }}
-b {{ display: inline-block; min-width: 5rem; font-weight: 600; }}
-span {{ color: #000; }}
-</style></head><body><h1>Bits per character</h1>
-<p>From expected {scale} to surprising. Each line begins with its bits per character.
-Hover over a character for its bits.</p>
-{rows}
-</body></html>
-"""
 SHADES = ("#e8f5e9", "#c8e6c9", "#fff9c4", "#ffe082", "#ffab91", "#ef9a9a")
 
 
@@ -131,6 +118,7 @@ def write_html(path: Path, lines: "list[Line]") -> None:
     """Write a page that shows every line as a heat map."""
     from unordinal.data.storage import replacing
 
+    page = (files("unordinal") / "templates" / "bits.html").read_text()
     scale = "".join(f'<span style="background:{shade}">&nbsp;&nbsp;</span>' for shade in SHADES)
     rows = []
     for line in lines:
@@ -141,4 +129,4 @@ def write_html(path: Path, lines: "list[Line]") -> None:
         )
         rows.append(f"<p><b>{line.bits.per_symbol:.3f}</b>{marks}</p>")
     with replacing(path) as file:
-        file.write(PAGE.format(scale=scale, rows="\n".join(rows)).encode())
+        file.write(page.replace("SCALE", scale).replace("ROWS", "\n".join(rows)).encode())

@@ -114,11 +114,7 @@ EXPERIMENT_SHAPES: dict[str, tuple[int, tuple[int, ...]]] = {
 DATA = Command(
     "unordinal data",
     "List the data sets, or prepare and describe one.",
-    (
-        "unordinal data",
-        "unordinal data book.txt",
-        "unordinal data streets --grid streets.png --baselines",
-    ),
+    ("unordinal data", "unordinal data book.txt", "unordinal data streets --grid streets.png --baselines"),
 )
 
 

@@ -22,10 +22,7 @@ COMMAND = Command(
     "Serve a page on which text emerges, is corrected, filled and measured, and the same as a JSON API.\n\n"
     "Without a run, the bundled models are served. The server answers on this machine only, unless "
     "--host says otherwise.",
-    (
-        "unordinal serve",
-        "unordinal serve runs/book runs/diffusion --port 9000",
-    ),
+    ("unordinal serve", "unordinal serve runs/book runs/diffusion --port 9000"),
     first=("port", "host", "workers"),
 )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import Schedule, cosine, linear
-from unordinal.numerics import draw_categorical, expand_like, sum_except_batch, uniform
+from unordinal.numerics import Rng, draw_categorical, expand_like, sum_except_batch, uniform
 
 
 class AbsorbingNoise(NoiseProcess):
@@ -60,7 +60,7 @@ class AbsorbingNoise(NoiseProcess):
         shape: tuple[int, ...],
         device: torch.device,
         *,
-        generator: torch.Generator | None = None,  # noqa: ARG002
+        generator: Rng = None,  # noqa: ARG002
     ) -> Tensor:
         """The prior is all masks."""
         return torch.full(shape, self.mask, device=device)
@@ -71,7 +71,7 @@ class AbsorbingNoise(NoiseProcess):
     def prior_term(self, x: Tensor) -> Tensor:
         return torch.zeros(len(x), device=x.device)
 
-    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
         u = uniform(x.shape, x.device, generator)
         return torch.where(u < expand_like(self.noise_at(t).to(u), x), self.mask, x)
 
@@ -87,14 +87,7 @@ class AbsorbingNoise(NoiseProcess):
         return sum_except_batch(torch.where(z == self.mask, -log_p, torch.zeros_like(log_p)))
 
     def step(
-        self,
-        logits: Tensor,
-        z: Tensor,
-        t: Time,
-        s: Time,
-        *,
-        generator: torch.Generator | None = None,
-        choose: Chooser = independent,
+        self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: Rng = None, choose: Chooser = independent
     ) -> Tensor:
         """Show each masked position with probability 1 - (1 - alpha-bar_s) / (1 - alpha-bar_t)."""
         noise_s, noise_t = self.noise_at(torch.tensor([s, t])).tolist()
@@ -121,7 +114,7 @@ class AbsorbingNoise(NoiseProcess):
         known: Tensor | None,
         t: Time,  # noqa: ARG002
         *,
-        generator: torch.Generator | None = None,  # noqa: ARG002
+        generator: Rng = None,  # noqa: ARG002
     ) -> Tensor:
         """Known positions are shown from the start."""
         return z if known is None else torch.where(known < 0, z, known)
@@ -132,7 +125,7 @@ class AbsorbingNoise(NoiseProcess):
     def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
         return torch.where(chosen, self.mask, z)
 
-    def redraw(self, logits: Tensor, t: Time, *, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+    def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:  # noqa: ARG002
         """Positions that are shown hold data, at any time."""
         return draw_categorical(logits, generator)
 
@@ -140,7 +133,7 @@ class AbsorbingNoise(NoiseProcess):
     def has_paths(self) -> bool:
         return self.num_steps is not None
 
-    def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def forward_step(self, x: Tensor, t: int, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Mask each class that is shown with probability 1 - alpha_t; return x_t and its log-probability (B,)."""
         before, after = self.noise_at(torch.tensor([t - 1, t])).tolist()
         hide = (after - before) / (1 - before)
@@ -180,7 +173,7 @@ class MaskCountNoise(AbsorbingNoise):
     def __init__(self, num_classes: int):
         super().__init__(num_classes, Schedule(linear))  # uniform times give uniform numbers of masks
 
-    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
         length = x[0].numel()
         num = (t.double() * length).ceil().clamp(1, length).to(x.device)  # (B,)
         order = uniform((len(x), length), x.device, generator).argsort(dim=1).argsort(dim=1)  # ranks of the positions

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unordinal.numerics import uniform
+from unordinal.numerics import Rng, uniform
 
-Chooser = Callable[[Tensor, torch.Generator | None], Tensor]
+Chooser = Callable[[Tensor, Rng], Tensor]
 """Chooses positions from the probability of each, (N, *D), and returns booleans (N, *D)."""
 
 
-def independent(p: Tensor, generator: torch.Generator | None) -> Tensor:
+def independent(p: Tensor, generator: Rng) -> Tensor:
     """Choose every position by itself with its probability: (N, *D) -> (N, *D) booleans.
 
     >>> independent(torch.tensor([[0.0, 1.0]]), None)
@@ -24,7 +24,7 @@ def independent(p: Tensor, generator: torch.Generator | None) -> Tensor:
     return uniform(p.shape, p.device, generator) < p
 
 
-def far_apart(p: Tensor, generator: torch.Generator | None) -> Tensor:
+def far_apart(p: Tensor, generator: Rng) -> Tensor:
     """Choose positions that lie far apart, each with its probability: (N, *D) -> (N, *D) booleans.
 
     This is systematic sampling. The probabilities are laid end to end along a line, and positions are chosen where the

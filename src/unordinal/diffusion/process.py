@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.schedules import Schedule
-from unordinal.numerics import draw_categorical
+from unordinal.numerics import Rng, draw_categorical
 
 Time = float
 """A step 0..T of a process in discrete time, or a number in [0, 1] of a process in continuous time; 0 is the data."""
@@ -89,9 +89,7 @@ class NoiseProcess(ABC):
         return times
 
     @abstractmethod
-    def draw_prior(
-        self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def draw_prior(self, shape: tuple[int, ...], device: torch.device, *, generator: Rng = None) -> Tensor:
         """Draw from the prior p(x_T), with which the reverse chain begins.
 
         Args:
@@ -109,7 +107,7 @@ class NoiseProcess(ABC):
         """Return KL(q(x_T | x_0) || p(x_T)) in nats: (B, *D) -> (B,)."""
 
     @abstractmethod
-    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
         """Draw noisy classes x_t ~ q(x_t | x_0).
 
         Args:
@@ -141,14 +139,7 @@ class NoiseProcess(ABC):
 
     @abstractmethod
     def step(
-        self,
-        logits: Tensor,
-        z: Tensor,
-        t: Time,
-        s: Time,
-        *,
-        generator: torch.Generator | None = None,
-        choose: Chooser = independent,
+        self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: Rng = None, choose: Chooser = independent
     ) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t.
 
@@ -175,7 +166,7 @@ class NoiseProcess(ABC):
         r (B, *D, K) are predicted probabilities of x_0; a one-hot r gives q(x_s | x_t, x_0).
         """
 
-    def impose(self, z: Tensor, known: Tensor | None, t: Time, *, generator: torch.Generator | None = None) -> Tensor:
+    def impose(self, z: Tensor, known: Tensor | None, t: Time, *, generator: Rng = None) -> Tensor:
         """Return x_t = z with the known classes in their places, corrupted as everything is at time t.
 
         Args:
@@ -198,7 +189,7 @@ class NoiseProcess(ABC):
         """Return what the network reads when the chosen positions of x_t = z are to be redrawn: (B, *D)."""
         return z
 
-    def redraw(self, logits: Tensor, t: Time, *, generator: torch.Generator | None = None) -> Tensor:
+    def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:
         """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
         x = draw_categorical(logits, generator)
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)
@@ -217,7 +208,7 @@ class NoiseProcess(ABC):
         x: Tensor,  # noqa: ARG002
         t: int,  # noqa: ARG002
         *,
-        generator: torch.Generator | None = None,  # noqa: ARG002
+        generator: Rng = None,  # noqa: ARG002
     ) -> tuple[Tensor, Tensor]:
         """Draw x_t ~ q(x_t | x_{t-1} = x); return x_t (B, *D) and its log-probability (B,)."""
         raise ValueError(f"{type(self).__name__} has no importance weights")

@@ -12,7 +12,7 @@ from unordinal.diffusion.choosing import Chooser, far_apart, independent
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.unmasking import FirstHitting, HighestConfidence, LowestEntropy, SpreadUnmasking, Unmasking
-from unordinal.numerics import uniform
+from unordinal.numerics import Rng, uniform
 from unordinal.progress import current_watcher
 
 
@@ -20,13 +20,7 @@ class Sampler(Protocol):
     """The interface of a sampler, which goes from noise to data and reports its progress to the current watcher."""
 
     def chain(
-        self,
-        predict: Predictor,
-        noise: NoiseProcess,
-        z: Tensor,
-        *,
-        known: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
         """Yield (t, x_t) for every time that is visited, from the first one, where x_t = z, down to t = 0.
 
@@ -71,13 +65,7 @@ class Ancestral:
         return noise.num_steps
 
     def chain(
-        self,
-        predict: Predictor,
-        noise: NoiseProcess,
-        z: Tensor,
-        *,
-        known: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
         watcher, times = current_watcher(), noise.spaced_times(self.steps, self.start, self.spacing)
         z = noise.impose(z, known, times[0], generator=generator)
@@ -100,12 +88,7 @@ CORRECTED_SHARE = 0.1  # of the positions, in one Gibbs step
 
 
 def corrected(
-    predict: Predictor,
-    noise: NoiseProcess,
-    z: Tensor,
-    t: Time,
-    known: Tensor | None,
-    generator: torch.Generator | None,
+    predict: Predictor, noise: NoiseProcess, z: Tensor, t: Time, known: Tensor | None, generator: Rng
 ) -> Tensor:
     """One Gibbs step at time t: redraw a tenth of the positions, at least one, given all others."""
     flat = uniform((len(z), z[0].numel()), z.device, generator)
@@ -143,13 +126,7 @@ class Corrected:
         return None if noise.num_steps is None else 2 * noise.num_steps - 1
 
     def chain(
-        self,
-        predict: Predictor,
-        noise: NoiseProcess,
-        z: Tensor,
-        *,
-        known: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
         calls = self.whole_calls(noise, 0) if self.calls is None else self.calls
         if calls is None or calls < 2:
@@ -186,13 +163,7 @@ class Spread:
         return noise.num_steps if noise.mask is None else num_free
 
     def chain(
-        self,
-        predict: Predictor,
-        noise: NoiseProcess,
-        z: Tensor,
-        *,
-        known: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
         has_mask = noise.mask is not None
         sampler: Sampler = SpreadUnmasking(self.steps) if has_mask else Ancestral(self.steps, choose=far_apart)

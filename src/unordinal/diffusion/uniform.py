@@ -17,7 +17,7 @@ from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import Schedule
 from unordinal.names import check_known
-from unordinal.numerics import draw_categorical, expand_like, one_hot, sum_except_batch, uniform
+from unordinal.numerics import Rng, draw_categorical, expand_like, one_hot, sum_except_batch, uniform
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,14 @@ class UniformNoise(NoiseProcess):
             noise_ts=cast(-torch.expm1(log_t - log_s)),
         )
 
-    def corrupt(self, x: Tensor, t: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
         """Draw x_t ~ q(x_t | x_0) (eq:diff_categorical_forward_x0): (B, *D) classes and (B,) times -> (B, *D)."""
         u = uniform(x.shape, x.device, generator)
         noise = expand_like((-torch.expm1(self.schedule.log_alpha(t))).to(x.device, u.dtype), x)
         redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
         return torch.where(u < noise, redrawn, x)
 
-    def draw_prior(
-        self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def draw_prior(self, shape: tuple[int, ...], device: torch.device, *, generator: Rng = None) -> Tensor:
         """Draw from the prior, which is uniform over the classes."""
         return torch.randint(self.num_classes, shape, generator=generator, device=device)
 
@@ -169,14 +167,7 @@ class UniformNoise(NoiseProcess):
         return sum_except_batch(torch.where(first, decoder, kl))
 
     def step(
-        self,
-        logits: Tensor,
-        z: Tensor,
-        t: Time,
-        s: Time,
-        *,
-        generator: torch.Generator | None = None,
-        choose: Chooser = independent,
+        self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: Rng = None, choose: Chooser = independent
     ) -> Tensor:
         """Draw x_s ~ p(x_s | x_t = z) for any s < t: (B, *D) -> (B, *D).
 
@@ -200,7 +191,7 @@ class UniformNoise(NoiseProcess):
     def has_paths(self) -> bool:
         return True
 
-    def forward_step(self, x: Tensor, t: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def forward_step(self, x: Tensor, t: int, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward); return x_t and its log-probability (B,)."""
         before, after = self.schedule.log_alpha(torch.tensor([t - 1, t]))
         noise = float(-torch.expm1(after - before))

@@ -11,7 +11,7 @@ from torch import Tensor
 from unordinal.diffusion.choosing import far_apart
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.numerics import draw_categorical, expand_like, uniform
+from unordinal.numerics import Rng, draw_categorical, expand_like, uniform
 from unordinal.progress import current_watcher
 
 TIE = 1e-5  # positions whose urgency differs by less than about this are shown in random order
@@ -33,20 +33,14 @@ class Unmasking(ABC):
         return num_free
 
     @abstractmethod
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         """Return which of the masked positions to show, `num` (N,) of them in each sample: (N, *D) booleans.
 
         `logits` (N, *D, K) are the network's own, whatever the temperature.
         """
 
     def chain(
-        self,
-        predict: Predictor,
-        noise: NoiseProcess,
-        z: Tensor,
-        *,
-        known: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
         if noise.mask is None:
             raise ValueError("this sampler shows masked positions, and the noise of this model has no mask")
@@ -73,7 +67,7 @@ class Unmasking(ABC):
             yield t, z
 
 
-def most_urgent(urgency: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+def most_urgent(urgency: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
     """Return the masked positions with the largest numbers, `num` (N,) of them in each sample: (N, *D) booleans.
 
     Positions whose numbers differ by rounding only come in random order.
@@ -97,7 +91,7 @@ class FirstHitting(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         return most_urgent(torch.zeros(logits.shape[:-1], device=logits.device), is_masked, num, generator)
 
 
@@ -117,7 +111,7 @@ class SpreadUnmasking(Unmasking):
         logits: Tensor,  # noqa: ARG002
         is_masked: Tensor,
         num: Tensor,
-        generator: torch.Generator | None,
+        generator: Rng,
     ) -> Tensor:
         left = is_masked.flatten(1).sum(dim=1).clamp(min=1)
         return far_apart(is_masked * expand_like(num / left, is_masked), generator) & is_masked
@@ -134,7 +128,7 @@ class LowestEntropy(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         log_p = torch.log_softmax(logits, dim=-1)
         certainty = (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
         return most_urgent(certainty, is_masked, num, generator)
@@ -151,5 +145,5 @@ class HighestConfidence(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: torch.Generator | None) -> Tensor:
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         return most_urgent(torch.log_softmax(logits, dim=-1).amax(dim=-1), is_masked, num, generator)

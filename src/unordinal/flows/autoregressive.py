@@ -10,7 +10,7 @@ from unordinal.flows.bijection import Bijection
 from unordinal.flows.density import Flow, StandardLogistic
 from unordinal.flows.elementwise import ElementwiseTransform, LogisticMixture
 from unordinal.flows.fixed_point import causal_fixed_point
-from unordinal.numerics import sum_except_batch
+from unordinal.numerics import Rng, sum_except_batch
 from unordinal.progress import current_watcher
 
 
@@ -186,12 +186,7 @@ class AutoregressiveMixture(Flow):
         super().__init__(TimeFlow(net, inner), StandardLogistic(event_shape))
 
     def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,
-        generator: torch.Generator | None = None,
+        self, num: int, cond: Tensor | None = None, *, event_shape: tuple[int, ...] | None = None, generator: Rng = None
     ) -> tuple[Tensor, Tensor]:
         flow, base = self.bijection, self.base
         assert isinstance(flow, TimeFlow)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from unordinal.flows.bijection import Bijection
-from unordinal.numerics import sum_except_batch
+from unordinal.numerics import Rng, sum_except_batch
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -43,12 +43,7 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,
-        generator: torch.Generator | None = None,
+        self, num: int, cond: Tensor | None = None, *, event_shape: tuple[int, ...] | None = None, generator: Rng = None
     ) -> tuple[Tensor, Tensor]:
         """Draw examples and compute their log-densities.
 
@@ -74,7 +69,7 @@ class Factorised(Density):
         self.register_buffer("like", torch.empty(0), persistent=False)  # tells the device and the dtype of draws
 
     @abstractmethod
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
+    def draw(self, shape: tuple[int, ...], generator: Rng) -> Tensor:
         """Draw independent elements."""
 
     @abstractmethod
@@ -89,12 +84,7 @@ class Factorised(Density):
         return sum_except_batch(self.log_density(v))
 
     def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,
-        generator: torch.Generator | None = None,
+        self, num: int, cond: Tensor | None = None, *, event_shape: tuple[int, ...] | None = None, generator: Rng = None
     ) -> tuple[Tensor, Tensor]:
         v = self.draw((num, *(event_shape or self.event_shape)), generator)
         return v, self.log_prob(v, cond)
@@ -110,7 +100,7 @@ class StandardNormal(Factorised):
     torch.Size([2, 5, 3])
     """
 
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
+    def draw(self, shape: tuple[int, ...], generator: Rng) -> Tensor:
         return torch.randn(shape, generator=generator, device=self.like.device, dtype=self.like.dtype)
 
     def log_density(self, v: Tensor) -> Tensor:
@@ -127,7 +117,7 @@ class StandardLogistic(Factorised):
     torch.Size([2, 5, 3])
     """
 
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
+    def draw(self, shape: tuple[int, ...], generator: Rng) -> Tensor:
         # The log of the ratio of two exponentials is accurate in both tails; logit(u) of a float32 u stops at 16.
         like = self.like
         tiny = torch.finfo(like.dtype).tiny
@@ -139,42 +129,6 @@ class StandardLogistic(Factorised):
 
     def log_density(self, v: Tensor) -> Tensor:
         return logsigmoid(v) + logsigmoid(-v)
-
-
-class DiagonalNormal(Density):
-    """Independent normals with a learned mean and a learned scale for every element.
-
-    Args:
-        event_shape: the shape (*D, C) of an example; it is fixed.
-
-    >>> DiagonalNormal((5, 3)).sample(2)[0].shape
-    torch.Size([2, 5, 3])
-    """
-
-    def __init__(self, event_shape: tuple[int, ...]):
-        super().__init__()
-        self.event_shape = tuple(event_shape)
-        self.noise = StandardNormal(event_shape)
-        self.mean = nn.Parameter(torch.zeros(event_shape))
-        self.log_scale = nn.Parameter(torch.zeros(event_shape))
-
-    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        return sum_except_batch(self.noise.scaled_log_density(v, self.mean, self.log_scale))
-
-    def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,
-        generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        shape = tuple(self.mean.shape)
-        if event_shape is not None and tuple(event_shape) != shape:
-            raise ValueError(f"a DiagonalNormal of shape {shape} cannot draw examples of shape {tuple(event_shape)}")
-        noise = self.noise.draw((num, *shape), generator)
-        v = self.mean + self.log_scale.exp() * noise
-        return v, self.log_prob(v, cond)
 
 
 class ConditionalNoise(Density):
@@ -208,7 +162,7 @@ class ConditionalNoise(Density):
         cond: Tensor | None = None,
         *,
         event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition determines it)
-        generator: torch.Generator | None = None,
+        generator: Rng = None,
     ) -> tuple[Tensor, Tensor]:
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
@@ -276,12 +230,7 @@ class Flow(Density):
         return self.base.log_prob(z, cond) + log_det
 
     def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,
-        generator: torch.Generator | None = None,
+        self, num: int, cond: Tensor | None = None, *, event_shape: tuple[int, ...] | None = None, generator: Rng = None
     ) -> tuple[Tensor, Tensor]:
         z, log_prob = self.base.sample(num, cond, event_shape=event_shape, generator=generator)
         v, log_det = self.bijection.inverse(z, cond)

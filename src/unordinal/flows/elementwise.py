@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.flows.bijection import Bijection
-from unordinal.numerics import draw_categorical, mixture_logit, mixture_logit_inverse, sum_except_batch
+from unordinal.numerics import Rng, draw_categorical, mixture_logit, mixture_logit_inverse, sum_except_batch
 
 
 class ElementwiseTransform(ABC):
@@ -124,7 +124,7 @@ class LogisticMixture(ElementwiseTransform):
             value, log_slope = mixture_logit(v, *parts)
         return v, -log_slope
 
-    def draw(self, z: Tensor, parameters: Tensor, generator: torch.Generator | None) -> Tensor:
+    def draw(self, z: Tensor, parameters: Tensor, generator: Rng) -> Tensor:
         """Draw v from the mixture without an inverse: choose a component, then scale standard logistic noise z."""
         log_weights, means, log_scales = self.parts(parameters)
         component = draw_categorical(log_weights, generator).unsqueeze(-1)

@@ -1,36 +1,9 @@
-"""Bijections that only rearrange values: permutations, reversals and squeezes. Their log-determinants are 0."""
+"""Bijections that only rearrange values: reversals and squeezes. Their log-determinants are 0."""
 
 import torch
 from torch import Tensor
 
 from unordinal.flows.bijection import Bijection
-
-
-class Permutation(Bijection):
-    """Reorder the channels in a fixed way.
-
-    Args:
-        order: a permutation of 0, ..., C - 1; channel i of the output is channel `order[i]` of the input.
-
-    >>> Permutation(torch.tensor([2, 0, 1]))(torch.tensor([[[10.0, 20.0, 30.0]]]))[0].tolist()
-    [[[30.0, 10.0, 20.0]]]
-    """
-
-    order: Tensor
-    back: Tensor
-
-    def __init__(self, order: Tensor):
-        super().__init__()
-        if sorted(order.tolist()) != list(range(len(order))):
-            raise ValueError(f"a permutation must contain each of 0..{len(order) - 1} once, got {order.tolist()}")
-        self.register_buffer("order", order)
-        self.register_buffer("back", order.argsort())
-
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        return v[..., self.order], v.new_zeros(len(v))
-
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        return z[..., self.back], z.new_zeros(len(z))
 
 
 class Reversal(Bijection):

@@ -10,6 +10,7 @@ from unordinal.errors import NotANumberError, RunError
 from unordinal.flows.density import Density
 from unordinal.model import evaluating, sample_shape
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
+from unordinal.numerics import Rng
 from unordinal.surjections.surjection import Surjection
 
 MOST_TRIES = 20  # draws of a sample before its invalid codes are given up on
@@ -62,12 +63,12 @@ class ArgmaxFlow(ImportanceModel):
     def hooks(self) -> TrainingHooks:
         return ArgmaxFlowHooks(self)
 
-    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def unchecked_log_weight(self, x: Tensor, generator: Rng = None) -> Tensor:
         """Return log p(v) - log q(v | x) for one v ~ q(v | x) per example: (B, *D) -> (B,) (Alg. 2)."""
         v, log_q = self.lifted(x, generator)
         return self.density.log_prob(v) - log_q
 
-    def lifted(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def lifted(self, x: Tensor, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Draw v ~ q(v | x) and return it with its log-density."""
         x = x.long()
         return self.surjection.lift(x, None if self.context is None else self.context(x), generator=generator)
@@ -77,7 +78,7 @@ class ArgmaxFlow(ImportanceModel):
         self,
         num_samples: int,
         *,
-        generator: torch.Generator | None = None,
+        generator: Rng = None,
         event_shape: tuple[int, ...] | None = None,
         invalid: Literal["keep", "resample"] = "keep",
         **settings: Any,
@@ -106,7 +107,7 @@ class ArgmaxFlow(ImportanceModel):
         tell_of_samples(self.density, num_samples)
         return x
 
-    def _draw(self, num: int, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+    def _draw(self, num: int, shape: torch.Size, generator: Rng) -> Tensor:
         event_shape = (*shape, self.surjection.num_channels)
         v, _ = self.density.sample(num, event_shape=event_shape, generator=generator)
         if bool(torch.isnan(v).any()):

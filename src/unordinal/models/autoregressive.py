@@ -11,7 +11,7 @@ from torch import Tensor
 from unordinal.abilities import Network, TrainingHooks
 from unordinal.model import ExactModel, as_classes, check_classes, evaluating, sample_shape
 from unordinal.nets.classes import ClassTransformer
-from unordinal.numerics import draw_categorical, full_precision, sharpened, sum_except_batch
+from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
 
 
@@ -76,7 +76,7 @@ class AutoregressiveModel(ExactModel):
         self,
         num_samples: int,
         *,
-        generator: torch.Generator | None = None,
+        generator: Rng = None,
         event_shape: tuple[int, ...] | None = None,
         temperature: float = 1.0,
         prompt: Any = None,
@@ -124,9 +124,7 @@ class AutoregressiveModel(ExactModel):
                 watcher.advance(num_samples / length)
         return torch.stack(drawn, dim=1)
 
-    def sample_around(
-        self, known: Tensor, temperature: float, particles: int, generator: torch.Generator | None
-    ) -> Tensor:
+    def sample_around(self, known: Tensor, temperature: float, particles: int, generator: Rng) -> Tensor:
         """Draw samples with given positions (N, L) by sequential Monte Carlo; their effective number is reported."""
         num, length = known.shape
         first = int((known >= 0).long().cumprod(dim=1).sum(dim=1).min())  # given at the beginning, in all samples

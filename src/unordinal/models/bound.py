@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unordinal.model import CategoricalModel, evaluating
-from unordinal.numerics import uniform
+from unordinal.numerics import Rng, uniform
 from unordinal.progress import Advance, ignored
 
 
@@ -17,7 +17,7 @@ def bound(
     *,
     draws: int = 1,
     positions: Tensor | None = None,
-    generator: torch.Generator | None = None,
+    generator: Rng = None,
     advance: Advance = ignored,
 ) -> Tensor:
     """Draw the bound of every example, without dropout.
@@ -51,13 +51,7 @@ def bound(
 
 @torch.no_grad()
 def importance_bound(
-    model: CategoricalModel,
-    x: Tensor,
-    k: int,
-    *,
-    rows: int,
-    generator: torch.Generator | None = None,
-    advance: Advance = ignored,
+    model: CategoricalModel, x: Tensor, k: int, *, rows: int, generator: Rng = None, advance: Advance = ignored
 ) -> tuple[Tensor, Tensor]:
     """Return the log of the mean of k importance weights of each example, and its variance by the delta method.
 

@@ -12,6 +12,7 @@ from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, default_s
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import check_classes, device_of, sample_shape
 from unordinal.names import check_known
+from unordinal.numerics import Rng
 
 if TYPE_CHECKING:
     from unordinal.models.diffusion import Diffusion
@@ -47,7 +48,7 @@ class DiffusionDenoiser:
         self,
         num_samples: int,
         *,
-        generator: torch.Generator | None = None,
+        generator: Rng = None,
         event_shape: tuple[int, ...] | None = None,
         steps: int | None = None,
         sampler: str | Sampler | None = None,
@@ -70,7 +71,7 @@ class DiffusionDenoiser:
         yield from sampler.chain(predict, self.noise, z, known=given, generator=generator)
 
     @torch.no_grad()
-    def reconstruct(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def reconstruct(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return x half-way into the noise and back, in at most `RECONSTRUCTION_STEPS` steps: (B, *D) -> (B, *D)."""
         check_classes(self.model, x)
         most = RECONSTRUCTION_STEPS if self.noise.num_steps is None else max(1, self.noise.num_steps // 2)

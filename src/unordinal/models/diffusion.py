@@ -11,7 +11,7 @@ from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import CategoricalModel, check_classes, device_of, evaluating
 from unordinal.models.denoising import DiffusionDenoiser
-from unordinal.numerics import full_precision, uniform
+from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
 
 
@@ -96,7 +96,7 @@ class Diffusion(CategoricalModel):
         with evaluating(self):
             return self.logits(z, t)
 
-    def loss_at(self, x: Tensor, t: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def loss_at(self, x: Tensor, t: Tensor, generator: Rng = None) -> Tensor:
         """Return the bound's term for times t (B,), with x_t drawn: (B,) nats."""
         z = self.noise.corrupt(x, t, generator=generator)
         return self.noise.loss(self.logits(z, t), x, z, t)
@@ -128,12 +128,12 @@ class Diffusion(CategoricalModel):
             return torch.ones(len(t))
         return (1 / self.time_sampler.probabilities()[t - 1]).to(torch.float32)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return one term of the bound's sum over t per example, with times spread evenly over the batch."""
         offset = uniform((), device_of(self), generator).cpu().double()
         return self.elbo_at(x, stratified_positions(len(x), offset), generator)
 
-    def elbo_at(self, x: Tensor, position: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def elbo_at(self, x: Tensor, position: Tensor, generator: Rng = None) -> Tensor:
         """Return the bound's estimate from one time per example, at `position` (B,) in [0, 1) of all times."""
         check_classes(self, x)
         with evaluating(self):
@@ -172,7 +172,7 @@ class Diffusion(CategoricalModel):
             z = z.scatter(1, index, target)
         return total
 
-    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def log_weight(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.
 
         For noise with a mask in continuous time a path is an order of the positions, drawn at random.
@@ -198,7 +198,7 @@ class Diffusion(CategoricalModel):
         self,
         num_samples: int,
         *,
-        generator: torch.Generator | None = None,
+        generator: Rng = None,
         event_shape: tuple[int, ...] | None = None,
         steps: int | None = None,
         **settings: Any,

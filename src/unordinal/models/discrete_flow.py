@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unordinal.abilities import TrainingHooks
 from unordinal.model import ExactModel, evaluating, sample_shape
-from unordinal.numerics import class_counts, draw_categorical, one_hot, sum_except_batch
+from unordinal.numerics import Rng, class_counts, draw_categorical, one_hot, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 
 
@@ -231,12 +231,7 @@ class DiscreteFlow(ExactModel):
 
     @torch.no_grad()
     def sample(
-        self,
-        num_samples: int,
-        *,
-        generator: torch.Generator | None = None,
-        event_shape: tuple[int, ...] | None = None,
-        **settings: Any,
+        self, num_samples: int, *, generator: Rng = None, event_shape: tuple[int, ...] | None = None, **settings: Any
     ) -> Tensor:
         """Draw u from the base and find its x: (N, L)."""
         shape = sample_shape(self, num_samples, event_shape, settings)

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 
-import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import Weights
@@ -10,6 +9,7 @@ from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import TimeFlow
 from unordinal.flows.density import Density
 from unordinal.model import CategoricalModel, check_classes, evaluating
+from unordinal.numerics import Rng
 from unordinal.progress import current_watcher
 
 START_SYMBOLS, START_EXAMPLES = 2048, 8  # from which ActNorm starts, at least: enough for a mean, whatever the shape
@@ -19,10 +19,10 @@ class ImportanceModel(CategoricalModel):
     """A model whose bound is the mean of `log_weight`, log p(x, v) - log q(v | x) for one v ~ q(v | x)."""
 
     @abstractmethod
-    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def unchecked_log_weight(self, x: Tensor, generator: Rng = None) -> Tensor:
         """Draw the log-weight of classes that were checked: (B, *D) -> (B,)."""
 
-    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def log_weight(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Draw each example's log-weight, without dropout and without initialising anything: (B, *D) -> (B,)."""
         check_classes(self, x)
         with evaluating(self):
@@ -32,7 +32,7 @@ class ImportanceModel(CategoricalModel):
     def weights(self) -> Weights:
         return self.log_weight
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return one draw of `log_weight`."""
         return self.log_weight(x, generator=generator)
 

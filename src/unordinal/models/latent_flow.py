@@ -17,7 +17,7 @@ from unordinal.model import check_classes, evaluating, sample_shape
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
-from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.numerics import Rng, draw_categorical, sum_except_batch
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class LatentFlow(ImportanceModel):
     def hooks(self) -> TrainingHooks:
         return LatentFlowHooks(self)
 
-    def unchecked_log_weight(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def unchecked_log_weight(self, x: Tensor, generator: Rng = None) -> Tensor:
         """Return log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
         log_likelihood, minus_kl = self.terms(x, generator)
         return log_likelihood + minus_kl
 
-    def terms(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def terms(self, x: Tensor, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Return log p(x | z) and log p(z) - log q(z | x) for one z ~ q(z | x) per example, two (B,)."""
         z, log_q = self.encoded(x, generator)
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
@@ -110,18 +110,13 @@ class LatentFlow(ImportanceModel):
         log_likelihood, minus_kl = self.terms(x)
         return -(log_likelihood + self.kl_weight * minus_kl)
 
-    def encoded(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def encoded(self, x: Tensor, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Draw z ~ q(z | x) and return it with its log-density, (B, *D, C) and (B,)."""
         return self.posterior.sample(len(x), self.context(x.long()), generator=generator)
 
     @torch.no_grad()
     def sample(
-        self,
-        num_samples: int,
-        *,
-        generator: torch.Generator | None = None,
-        event_shape: tuple[int, ...] | None = None,
-        **settings: Any,
+        self, num_samples: int, *, generator: Rng = None, event_shape: tuple[int, ...] | None = None, **settings: Any
     ) -> Tensor:
         """Draw z ~ p(z), then every x_i ~ p(x_i | z): (N, *D) classes."""
         shape = sample_shape(self, num_samples, event_shape, settings)
@@ -136,7 +131,7 @@ class LatentFlow(ImportanceModel):
         return self.decoded
 
     @torch.no_grad()
-    def decoded(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def decoded(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return x through a latent and back, at every position the likeliest class: (B, *D) -> (B, *D)."""
         check_classes(self, x)
         with evaluating(self):
@@ -159,13 +154,7 @@ class LatentFlowHooks(TrainingHooks):
 
 
 def time_prior(
-    net: nn.Module,
-    *,
-    width: int,
-    event_shape: tuple[int, ...],
-    num_flows: int,
-    channel_width: int,
-    is_inverse: bool,
+    net: nn.Module, *, width: int, event_shape: tuple[int, ...], num_flows: int, channel_width: int, is_inverse: bool
 ) -> Density:
     """p(z) of Ziegler and Rush (2019): a causal network over time that sets a stack of layers inside each position.
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from unordinal.nets.embeddings import rotary_angles
 from unordinal.nets.linear import zero_linear
 from unordinal.nets.ngrams import NgramEmbedding
-from unordinal.nets.sequence import PlainBlock, check_sizes, initial_state, make_blocks, step_blocks
+from unordinal.nets.sequence import PlainBlock, initial_state, make_blocks, step_blocks
+from unordinal.nets.settings import Transformer
 
 
 class ClassTransformer(nn.Module):
@@ -20,12 +21,8 @@ class ClassTransformer(nn.Module):
 
     Args:
         num_classes: the number of classes K.
-        width: the number of channels; a multiple of twice `num_heads`.
-        num_blocks: the number of blocks.
-        num_heads: the number of attention heads.
-        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
-        dropout: the dropout probability.
         ngrams: embeddings of the last few classes together, for K + 1 classes and of the same `width`; None for none.
+        **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = ClassTransformer(27, width=16, num_blocks=2, num_heads=2)
     >>> net(torch.zeros(2, 6, dtype=torch.long)).shape
@@ -35,27 +32,15 @@ class ClassTransformer(nn.Module):
     can_shard = True  # every block runs by its `forward`
     has_memory = False  # of earlier segments
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        width: int,
-        num_blocks: int,
-        num_heads: int,
-        conv: int = 0,
-        dropout: float = 0.0,
-        ngrams: NgramEmbedding | None = None,
-    ):
+    def __init__(self, num_classes: int, *, ngrams: NgramEmbedding | None = None, **sizes: Any):
         super().__init__()
-        check_sizes(width, num_blocks, num_heads, conv, dropout)
-        self.num_classes, self.head_channels = num_classes, width // num_heads
-        self.embed = nn.Embedding(num_classes + 1, width)  # the last class is the start symbol
+        net = Transformer(**sizes)
+        self.num_classes, self.head_channels = num_classes, net.head_channels
+        self.embed = nn.Embedding(num_classes + 1, net.width)  # the last class is the start symbol
         self.ngrams = ngrams
-        self.dropout = nn.Dropout(dropout)
-        self.blocks = make_blocks(
-            width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True, dropout=dropout
-        )
-        self.out = zero_linear(width, num_classes)
+        self.dropout = nn.Dropout(net.dropout)
+        self.blocks = make_blocks(net, is_causal=True, dropout=net.dropout)
+        self.out = zero_linear(net.width, num_classes)
 
     def previous_classes(self, x: Tensor) -> Tensor:
         """Return the class before each position, with the start symbol before the first: (B, L) -> (B, L)."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
 from unordinal.nets.linear import InnerLinear, zero_linear
+from unordinal.nets.settings import Transformer
 from unordinal.nets.sharp import SharpFeatures
 from unordinal.nets.transformer import Attention, DepthwiseConv
 
@@ -18,17 +19,16 @@ class PlainBlock(nn.Module):
 
     is_block = True
 
-    def __init__(
-        self, width: int, *, num_heads: int, conv: int, num_blocks: int, is_causal: bool, dropout: float = 0.0
-    ):
+    def __init__(self, net: Transformer, *, is_causal: bool, dropout: float = 0.0):
         super().__init__()
+        width = net.width
         self.dropout = nn.Dropout(dropout)  # of the residual branches
-        self.attention = Attention(width, global_heads=num_heads, is_causal=is_causal)
-        self.conv = DepthwiseConv(width, conv, is_causal=is_causal) if conv else None
+        self.attention = Attention(width, global_heads=net.num_heads, is_causal=is_causal)
+        self.conv = DepthwiseConv(width, net.conv, is_causal=is_causal) if net.conv else None
         self.up = InnerLinear(width, 4 * width)
         self.down = InnerLinear(4 * width, width)
         for layer in (self.attention.out, self.down):  # residual branches start small
-            nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * num_blocks))
+            nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * net.num_blocks))
             nn.init.zeros_(layer.bias)
 
     def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -58,26 +58,9 @@ class PlainBlock(nn.Module):
         return self.mlp(h + mixed), (seen, window)
 
 
-def check_sizes(width: int, num_blocks: int, num_heads: int, conv: int, dropout: float) -> None:
-    """Raise a ValueError if these are no valid settings of a Transformer."""
-    if width < 1 or num_blocks < 1 or num_heads < 1 or width % (2 * num_heads):
-        raise ValueError(
-            f"a Transformer needs num_blocks >= 1 and a width that is a multiple of twice its number of heads; "
-            f"got num_blocks {num_blocks}, width {width}, heads {num_heads}"
-        )
-    if conv < 0 or (conv and conv % 2 == 0):
-        raise ValueError(f"the kernel size of the convolution must be odd, or 0 for none; got {conv}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout:g}")
-
-
-def make_blocks(
-    width: int, *, num_blocks: int, num_heads: int, conv: int, is_causal: bool, dropout: float = 0.0
-) -> nn.ModuleList:
+def make_blocks(net: Transformer, *, is_causal: bool, dropout: float = 0.0) -> nn.ModuleList:
     """Return a stack of blocks."""
-    settings: Any = {"num_heads": num_heads, "conv": conv, "num_blocks": num_blocks, "is_causal": is_causal}
-    settings["dropout"] = dropout
-    return nn.ModuleList(PlainBlock(width, **settings) for _ in range(num_blocks))
+    return nn.ModuleList(PlainBlock(net, is_causal=is_causal, dropout=dropout) for _ in range(net.num_blocks))
 
 
 def initial_state(batch: int, num_blocks: int) -> Any:
@@ -105,35 +88,21 @@ class SequenceTransformer(nn.Module):
     Args:
         in_channels: the number of input channels.
         out_channels: the number of output channels.
-        width: the number of channels inside; a multiple of twice `num_heads`.
-        num_blocks: the number of blocks.
-        num_heads: the number of attention heads.
-        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
-        dropout: the dropout probability of the input.
+        **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> SequenceTransformer(5, 3, width=8, num_blocks=1, num_heads=2)(torch.randn(2, 6, 5)).shape
     torch.Size([2, 6, 3])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        width: int,
-        num_blocks: int,
-        num_heads: int,
-        conv: int = 0,
-        dropout: float = 0.0,
-    ):
+    def __init__(self, in_channels: int, out_channels: int, **sizes: Any):
         super().__init__()
-        check_sizes(width, num_blocks, num_heads, conv, dropout)
-        self.head_channels = width // num_heads
+        net = Transformer(**sizes)
+        self.head_channels = net.head_channels
         self.look = SharpFeatures(in_channels)
-        self.dropout = nn.Dropout(dropout)
-        self.embed = nn.Linear(self.look.out_channels, width)
-        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False)
-        self.out = zero_linear(width, out_channels)
+        self.dropout = nn.Dropout(net.dropout)
+        self.embed = nn.Linear(self.look.out_channels, net.width)
+        self.blocks = make_blocks(net, is_causal=False)
+        self.out = zero_linear(net.width, out_channels)
 
     def forward(self, v: Tensor) -> Tensor:
         """Compute the output of every position: (B, L, in_channels) -> (B, L, out_channels)."""
@@ -149,12 +118,8 @@ class DenoisingTransformer(nn.Module):
 
     Args:
         num_classes: the number of classes K of the data.
-        width: the number of channels.
-        num_blocks: the number of blocks.
-        num_heads: the number of attention heads.
-        conv: the kernel size of a depthwise convolution beside attention, odd; 0 for none.
-        dropout: the dropout probability of the input and in every block.
         num_input_classes: the number of classes that the network reads; by default `num_classes`.
+        **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = DenoisingTransformer(27, width=16, num_blocks=1, num_heads=2, num_input_classes=28)
     >>> net(torch.full((2, 6), 27)).shape
@@ -163,26 +128,14 @@ class DenoisingTransformer(nn.Module):
 
     reads_time = False
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        width: int,
-        num_blocks: int,
-        num_heads: int,
-        conv: int = 0,
-        dropout: float = 0.0,
-        num_input_classes: int | None = None,
-    ):
+    def __init__(self, num_classes: int, *, num_input_classes: int | None = None, **sizes: Any):
         super().__init__()
-        check_sizes(width, num_blocks, num_heads, conv, dropout)
-        self.head_channels = width // num_heads
-        self.embed = nn.Embedding(num_input_classes or num_classes, width)
-        self.dropout = nn.Dropout(dropout)
-        self.blocks = make_blocks(
-            width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=False, dropout=dropout
-        )
-        self.out = zero_linear(width, num_classes)  # the first prediction is uniform
+        net = Transformer(**sizes)
+        self.head_channels = net.head_channels
+        self.embed = nn.Embedding(num_input_classes or num_classes, net.width)
+        self.dropout = nn.Dropout(net.dropout)
+        self.blocks = make_blocks(net, is_causal=False, dropout=net.dropout)
+        self.out = zero_linear(net.width, num_classes)  # the first prediction is uniform
 
     def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:  # noqa: ARG002
         h = self.dropout(self.embed(z))
@@ -200,37 +153,23 @@ class CausalTransformer(nn.Module):
 
     Args:
         in_channels: the number of input channels C.
-        width: the number of channels inside, and of features; a multiple of twice `num_heads`.
-        num_blocks: the number of blocks.
-        num_heads: the number of attention heads.
-        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
-        dropout: the dropout probability of the input.
         cond_channels: the number of channels H of the condition; 0 for none.
+        **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = CausalTransformer(5, width=8, num_blocks=1, num_heads=2)
     >>> net(torch.randn(2, 6, 5)).shape
     torch.Size([2, 6, 8])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        *,
-        width: int,
-        num_blocks: int,
-        num_heads: int,
-        conv: int = 0,
-        dropout: float = 0.0,
-        cond_channels: int = 0,
-    ):
+    def __init__(self, in_channels: int, *, cond_channels: int = 0, **sizes: Any):
         super().__init__()
-        check_sizes(width, num_blocks, num_heads, conv, dropout)
-        self.out_channels, self.head_channels = width, width // num_heads
+        net = Transformer(**sizes)
+        self.out_channels, self.head_channels = net.width, net.head_channels
         self.look = SharpFeatures(in_channels)
         self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # the input before the first position
-        self.dropout = nn.Dropout(dropout)
-        self.embed = nn.Linear(self.look.out_channels + cond_channels, width)
-        self.blocks = make_blocks(width, num_blocks=num_blocks, num_heads=num_heads, conv=conv, is_causal=True)
+        self.dropout = nn.Dropout(net.dropout)
+        self.embed = nn.Linear(self.look.out_channels + cond_channels, net.width)
+        self.blocks = make_blocks(net, is_causal=True)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         """Compute the features of every position.

@@ -1,6 +1,7 @@
 """The Transformer of a diffusion model over sequences, and the attention and convolution layers of all Transformers."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
 from unordinal.nets.linear import InnerLinear
+from unordinal.nets.settings import DiffusionTransformer
 
 # keys and values, both (B, heads, T, C) with room for T positions, and the number of positions filled
 KeyValues = tuple[Tensor, Tensor, int]
@@ -127,17 +129,18 @@ class Block(nn.Module):
 
     is_block = True
 
-    def __init__(self, width: int, *, global_heads: int, local_heads: int, window: int, conv: int, num_blocks: int):
+    def __init__(self, net: DiffusionTransformer):
         super().__init__()
-        self.attention = Attention(width, global_heads=global_heads, local_heads=local_heads, window=window)
-        self.conv = DepthwiseConv(width, conv) if conv else None
+        width = net.width
+        self.attention = Attention(width, global_heads=net.global_heads, local_heads=net.local_heads, window=net.window)
+        self.conv = DepthwiseConv(width, net.conv) if net.conv else None
         self.up = InnerLinear(width, 4 * width)
         self.down = InnerLinear(4 * width, width)
         self.modulation = nn.Linear(width, 6 * width)
         nn.init.zeros_(self.modulation.weight)  # time has no influence at first
         nn.init.zeros_(self.modulation.bias)
         for layer in (self.attention.out, self.down):  # residual branches start small
-            nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * num_blocks))
+            nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * net.num_blocks))
             nn.init.zeros_(layer.bias)
 
     def forward(self, h: Tensor, time: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -164,56 +167,22 @@ class TimeTransformer(nn.Module):
 
     Args:
         num_classes: the number of classes K that it predicts.
-        width: the number of channels; a multiple of twice the number of heads.
-        num_blocks: the number of blocks.
-        global_heads: the number of attention heads that attend to all positions.
-        local_heads: the number of attention heads that attend to positions at most `window` away.
-        window: the reach of local heads on either side.
-        conv: the kernel size, an odd number, of a depthwise convolution beside each attention; 0 for none.
         num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
+        **sizes: the fields of `DiffusionTransformer`: width, num_blocks, global_heads, local_heads, window, conv.
 
     >>> net = TimeTransformer(27, width=32, num_blocks=2, global_heads=1, local_heads=1, window=8)
     >>> net(torch.zeros(2, 20, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
     torch.Size([2, 20, 27])
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        width: int,
-        num_blocks: int,
-        global_heads: int,
-        local_heads: int = 0,
-        window: int = 128,
-        conv: int = 0,
-        num_input_classes: int | None = None,
-    ):
+    def __init__(self, num_classes: int, *, num_input_classes: int | None = None, local_heads: int = 0, **sizes: Any):
         super().__init__()
-        heads = global_heads + local_heads
-        if num_blocks < 1 or window < 0 or min(global_heads, local_heads) < 0 or width < 1:
-            raise ValueError(
-                f"a Transformer needs width >= 1, num_blocks >= 1, window >= 0 and heads >= 0; got width {width}, "
-                f"num_blocks {num_blocks}, window {window}, heads {global_heads} + {local_heads}"
-            )
-        if heads < 1 or width % (2 * heads):
-            raise ValueError(f"width {width} must be a multiple of twice the number of heads, {heads}")
-        if conv < 0 or (conv and conv % 2 == 0):
-            raise ValueError(f"the kernel size of the convolution must be odd, or 0 for none; got {conv}")
-        self.head_channels = width // heads
+        net = DiffusionTransformer(local_heads=local_heads, **sizes)
+        width = net.width
+        self.head_channels = net.head_channels
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
         self.time = TimeEmbedding(width, 4 * width)
-        self.blocks = nn.ModuleList(
-            Block(
-                width,
-                global_heads=global_heads,
-                local_heads=local_heads,
-                window=window,
-                conv=conv,
-                num_blocks=num_blocks,
-            )
-            for _ in range(num_blocks)
-        )
+        self.blocks = nn.ModuleList(Block(net) for _ in range(net.num_blocks))
         self.modulation = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, num_classes)
         for layer in (self.modulation, self.out):  # the first prediction is uniform

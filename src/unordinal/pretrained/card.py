@@ -1,6 +1,7 @@
 """Model cards: a README.md beside a model's files that says what it is, with the metadata of the Hugging Face hub."""
 
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 from unordinal.config import RunConfig
@@ -40,21 +41,8 @@ def made(folder: RunFolder, config: RunConfig, spec: DataSpec, parameters: int) 
     bits = folder.published_bits
     score = "It was never validated." if bits is None else f"Validation: {bits:.4f} {spec.unit}."
     data = Path(spec.name.partition(":")[2] or spec.name).name
-    return f"""# {config.preset} of {data}
-
-A model of [unordinal](https://pypi.org/project/unordinal/): `{config.preset}`, size {config.size}, {parameters:,} \
-parameters, after {folder.published_step} steps.
-
-- **Data**: {data}, {spec.num_classes} classes, examples of {shape}.
-- **Score**: {score} It is an estimate from a few examples; `unordinal evaluate` gives one with its standard error.
-- **Not said here**: the licence of the data and what the model is not good for. Please add them.
-
-    unordinal sample THIS_FOLDER --num 4
-
-```python
-import unordinal
-
-run = unordinal.load("THIS_FOLDER")  # or "hf:owner/name"
-print(run.sample(4))
-```
-"""
+    template = (files("unordinal") / "templates" / "card.md").read_text()
+    return template.format(
+        preset=config.preset, size=config.size, data=data, parameters=parameters, step=folder.published_step,
+        num_classes=spec.num_classes, shape=shape, score=score,
+    )  # fmt: skip

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known
+from unordinal.nets.settings import LSTM, DenseNet
 from unordinal.recipes.recipe import MAP_OPTIM, MAP_TRAIN, MINUTES, QUICK_ADAMW, Plan, Recipe, Task, toy_train
-from unordinal.recipes.settings import LSTM, CouplingLayers, DenseNet, Density, Inverse, Levels, MapInverse, Mixture
+from unordinal.recipes.settings import CouplingLayers, Density, Inverse, Levels, MapInverse, Mixture
 from unordinal.recipes.settings import SequenceInverse as SeqInverse
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
@@ -34,9 +34,9 @@ class ArgmaxFlowSettings(ModelSettings):
     density: Density  # The density p(v).
     inverse: Inverse  # The noise q(u | x), from which the surjection computes v.
     # How real numbers become classes: by the sign of each bit, by argmax with one of three inverses, or by rounding.
-    surjection: Annotated[SurjectionName, tyro.conf.arg(aliases=("--surjection",))] = "binary"
+    surjection: Annotated[SurjectionName, Flag("--surjection")] = "binary"
     # Write classes in this base M first, with M real numbers per digit (binary then becomes softplus).
-    base: Annotated[int | None, tyro.conf.arg(aliases=("--base",))] = None
+    base: Annotated[int | None, Flag("--base")] = None
 
     @property
     def used_surjection(self) -> SurjectionName:

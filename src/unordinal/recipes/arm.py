@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
+from unordinal.nets.settings import Ngrams, Transformer
 from unordinal.recipes.recipe import QUICK_MUON, Plan, Recipe, Task
-from unordinal.recipes.settings import Ngrams, Transformer
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, Size
 from unordinal.names import check_known
+from unordinal.nets.settings import DiffusionTransformer, Transformer, UNet
 from unordinal.recipes.diffusion import MultinomialSettings, multinomial
 from unordinal.recipes.recipe import MAPS, Plan, Recipe, Task
-from unordinal.recipes.settings import DiffusionTransformer, Transformer, UNet
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec

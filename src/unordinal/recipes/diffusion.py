@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
+from unordinal.nets.settings import DiffusionTransformer, UNet
 from unordinal.recipes.recipe import MAP_OPTIM, MAP_TRAIN, MAPS, MINUTES, QUICK_MUON, Plan, Recipe, Task
-from unordinal.recipes.settings import DiffusionTransformer, UNet
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec

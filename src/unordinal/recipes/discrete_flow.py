@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known, check_positive
+from unordinal.nets.settings import LSTM, Transformer
 from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task, toy_train
-from unordinal.recipes.settings import LSTM, SequenceNet, Transformer
+from unordinal.recipes.settings import SequenceNet
+from unordinal.settings import Flag
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
@@ -22,9 +22,9 @@ class DiscreteFlowSettings(ModelSettings):
 
     net: SequenceNet  # The network of each layer.
     # ar transforms each position given those before it; bipartite transforms every second position given the others.
-    flow: Annotated[Literal["ar", "bipartite"], tyro.conf.arg(aliases=("--flow",))] = "ar"
+    flow: Annotated[Literal["ar", "bipartite"], Flag("--flow")] = "ar"
     # Besides shifting classes modulo K, also divide them modulo K by a predicted number that is coprime to K.
-    scale: Annotated[bool, tyro.conf.arg(aliases=("--scale",))] = False
+    scale: Annotated[bool, Flag("--scale")] = False
     num_flows: int | None = None  # Number of layers; default 1 (ar) or 2 (bipartite). ar layers alternate in direction.
     temperature: float = 0.1  # Temperature of the softmax whose gradient replaces that of argmax (straight-through).
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known, check_positive
+from unordinal.nets.settings import LSTM, DenseNet
 from unordinal.recipes.argmax_flow import MAP_FLOWS, ArgmaxFlowSettings, autoregressive, map_training
 from unordinal.recipes.recipe import MINUTES, QUICK_ADAMW, Plan, Recipe, Task
-from unordinal.recipes.settings import LSTM, DenseNet, Levels, MapInverse, Mixture
+from unordinal.recipes.settings import Levels, MapInverse, Mixture
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec

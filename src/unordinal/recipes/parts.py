@@ -10,6 +10,7 @@ from unordinal.flows.bijection import Bijection
 from unordinal.flows.density import ConditionalNormal, Density
 from unordinal.names import check_positive
 from unordinal.nets import context, densenet, recurrent, sequence, transformer, unet
+from unordinal.nets import settings as sizes_of
 from unordinal.nets.linear import zero_linear
 from unordinal.recipes import settings
 from unordinal.surjections.argmax import GumbelArgmax, SoftplusArgmax
@@ -19,33 +20,31 @@ from unordinal.surjections.surjection import Surjection
 
 
 def denoiser(
-    net: settings.DiffusionTransformer | settings.Transformer | settings.UNet,
-    spec: DataSpec,
-    num_input_classes: int,
+    net: sizes_of.DiffusionTransformer | sizes_of.Transformer | sizes_of.UNet, spec: DataSpec, num_input_classes: int
 ) -> nn.Module:
     """Build the network that predicts the logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
-    if isinstance(net, settings.UNet):
+    if isinstance(net, sizes_of.UNet):
         spec.require_maps(2)
         return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     spec.require_sequences()
-    if isinstance(net, settings.Transformer):  # without time
+    if isinstance(net, sizes_of.Transformer):  # without time
         return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
     return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
 
 
 def causal_net(net: settings.SequenceNet, in_channels: int) -> nn.Module:
     """Build a network whose output at a position depends on the positions before it: (B, L, in) -> (B, L, width)."""
-    make: type[nn.Module] = recurrent.CausalLSTM if isinstance(net, settings.LSTM) else sequence.CausalTransformer
+    make: type[nn.Module] = recurrent.CausalLSTM if isinstance(net, sizes_of.LSTM) else sequence.CausalTransformer
     return make(in_channels, **vars(net))
 
 
 def sequence_net(net: settings.SequenceNet, in_channels: int, out_channels: int) -> nn.Module:
     """Build a network whose output at a position depends on all positions: (B, L, in) -> (B, L, out)."""
-    make: type[nn.Module] = recurrent.BiLSTM if isinstance(net, settings.LSTM) else sequence.SequenceTransformer
+    make: type[nn.Module] = recurrent.BiLSTM if isinstance(net, sizes_of.LSTM) else sequence.SequenceTransformer
     return make(in_channels, out_channels, **vars(net))
 
 
-def map_net(net: settings.DenseNet, in_channels: int, out_channels: int, num_sharp: int = 0) -> nn.Module:
+def map_net(net: sizes_of.DenseNet, in_channels: int, out_channels: int, num_sharp: int = 0) -> nn.Module:
     """Build a convolutional network over maps: (B, H, W, in) -> (B, H, W, out)."""
     return densenet.DenseNet(in_channels, out_channels, num_sharp=num_sharp, **vars(net))
 

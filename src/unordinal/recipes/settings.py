@@ -1,67 +1,8 @@
-"""Settings of networks, densities p(v) and inverses q(u | x); `parts.py` builds the modules that they describe."""
+"""Settings of densities p(v) and inverses q(u | x); `parts.py` builds the modules that they describe."""
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class DiffusionTransformer:
-    """The network of diffusion on sequences: a Transformer that reads noisy classes and the time."""
-
-    width: int = 512  # Number of channels.
-    num_blocks: int = 12  # Number of layers.
-    global_heads: int = 8  # Attention heads that attend to the whole sequence.
-    local_heads: int = 8  # Attention heads that attend to a window around each position.
-    window: int = 128  # Positions to either side that a local head attends to.
-    conv: int = 0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
-
-
-@dataclass(frozen=True)
-class UNet:
-    """The network of diffusion on maps: a U-Net that reads noisy classes and the time."""
-
-    width: int = 64  # Number of channels at full resolution; it doubles at each lower resolution.
-    num_levels: int = 4  # Number of resolutions, each half of the one before.
-    num_blocks: int = 1  # Residual blocks per resolution on the way down, and as many on the way up.
-    deep_blocks: int = 4  # Residual blocks at the lowest resolution, with attention between them.
-    num_heads: int = 4  # Attention heads at the lowest resolution.
-    reads_time: bool = True  # Let the prediction depend on the time, or the noise.
-
-
-@dataclass(frozen=True)
-class Transformer:
-    """A Transformer that reads a sequence."""
-
-    width: int = 512  # Number of channels.
-    num_blocks: int = 4  # Number of layers.
-    num_heads: int = 8  # Number of attention heads.
-    conv: int = 0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
-    dropout: float = 0.0  # Dropout rate at the input; in arm, arm-xl and absorbing, also in every layer.
-
-
-@dataclass(frozen=True)
-class Ngrams:
-    """Embeddings of n-grams, the last n classes before a position, from tables indexed by hashes."""
-
-    orders: tuple[int, ...] = ()  # Lengths of the n-grams to embed, such as 3 4 5, with one table each; empty for none.
-    rows: int = 65536  # Largest number of rows of a table of n-grams; if there are more n-grams, several share a row.
-    row_width: int = 32  # Number of channels of a row in a table of n-grams.
-
-
-@dataclass(frozen=True)
-class LSTM:
-    """An LSTM that reads a sequence."""
-
-    width: int = 2048  # Number of channels, in each direction if the LSTM is bidirectional.
-    num_layers: int = 2  # Number of layers.
-    dropout: float = 0.0  # Dropout rate at the network's input.
-
-
-@dataclass(frozen=True)
-class DenseNet:
-    """A DenseNet, densely connected convolutions, that reads a map."""
-
-    width: int = 512  # Number of channels that all convolutions add together.
-    depth: int = 8  # Number of convolutions.
+from unordinal.nets.settings import LSTM, DenseNet, Transformer
 
 
 @dataclass(frozen=True)

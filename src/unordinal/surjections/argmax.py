@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from unordinal.flows.density import Density, StandardLogistic
 from unordinal.flows.init_flag import InitFlag
-from unordinal.numerics import class_counts
+from unordinal.numerics import Rng, class_counts
 from unordinal.surjections.surjection import Surjection
 from unordinal.surjections.thresholds import gumbel_log_prob, gumbel_threshold, softplus_threshold
 
@@ -33,9 +33,7 @@ class SoftplusArgmax(Surjection):
         super().__init__(num_classes, num_classes)
         self.noise = noise
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         u, log_q = self.draw_noise(self.noise, x, context, generator)
         v, log_det = softplus_threshold(u, x)
         return v, log_q - log_det
@@ -87,9 +85,7 @@ class GumbelArgmax(Surjection):
             raise ValueError("the network phi of GumbelArgmax needs a context; pass context to lift")
         return self.offset + self.phi(context)
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         if self.training and self.init_flag.is_pending:
             self.initialise(x)
         s, log_q = self.draw_noise(self.noise, x, context, generator)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from unordinal.flows.density import Density
-from unordinal.numerics import sum_except_batch
+from unordinal.numerics import Rng, sum_except_batch
 from unordinal.surjections.surjection import Surjection
 
 
@@ -69,9 +69,7 @@ class CartesianProduct(Surjection):
         """Return the surjections of the digits, the most significant first."""
         return [s for s in self.digits if isinstance(s, Surjection)]
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         digits = to_digits(x, self.base, len(self.digits)).unbind(-1)
         lifted = [s.lift(digit, context, generator=generator) for s, digit in zip(self.inner(), digits, strict=True)]
         return torch.cat([v for v, _ in lifted], dim=-1), torch.stack([log_q for _, log_q in lifted]).sum(dim=0)
@@ -107,9 +105,7 @@ class BinaryProduct(Surjection):
         super().__init__(num_classes, bits, has_invalid=2**bits > num_classes)
         self.noise = noise
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         bits = to_digits(x, 2, self.num_channels)
         u, log_q = self.draw_noise(self.noise, x, context, generator)
         size = -logsigmoid(-u)  # softplus

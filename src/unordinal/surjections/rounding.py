@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unordinal.flows.density import Density, StandardLogistic
-from unordinal.numerics import one_hot, sum_except_batch
+from unordinal.numerics import Rng, one_hot, sum_except_batch
 from unordinal.surjections.surjection import Surjection
 
 
@@ -47,9 +47,7 @@ class OneHotRounding(Surjection):
         super().__init__(num_classes, num_classes, has_invalid=True)
         self.noise = StandardLogistic((num_classes,)) if noise is None else noise
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         s, log_q = self.draw_noise(self.noise, x, context, generator)
         onehot = one_hot(x, self.num_classes, s.dtype)
         return dequantize(onehot, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))
@@ -80,9 +78,7 @@ class OrdinalRounding(Surjection):
         super().__init__(num_classes, 1, has_invalid=True)
         self.noise = StandardLogistic((1,)) if noise is None else noise
 
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         s, log_q = self.draw_noise(self.noise, x, context, generator)
         low = x.unsqueeze(-1).to(s.dtype)
         return dequantize(low, s, log_q, is_uniform=isinstance(self.noise, StandardLogistic))

@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 
-import torch
 from torch import Tensor, nn
 
 from unordinal.flows.density import Density
+from unordinal.numerics import Rng
 
 
 class Surjection(nn.Module, ABC):
@@ -37,9 +37,7 @@ class Surjection(nn.Module, ABC):
         self.has_invalid = has_invalid
 
     @abstractmethod
-    def lift(
-        self, x: Tensor, context: Tensor | None = None, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def lift(self, x: Tensor, context: Tensor | None = None, *, generator: Rng = None) -> tuple[Tensor, Tensor]:
         """Draw v from q(v | x).
 
         Args:
@@ -62,9 +60,7 @@ class Surjection(nn.Module, ABC):
             The classes, of shape (B, *D); at least `num_classes` where v represents no class.
         """
 
-    def draw_noise(
-        self, noise: Density, x: Tensor, context: Tensor | None, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor]:
+    def draw_noise(self, noise: Density, x: Tensor, context: Tensor | None, generator: Rng) -> tuple[Tensor, Tensor]:
         """Draw noise for the classes x, of shape (B, *D, C), and compute its log-density, of shape (B,).
 
         Raises:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
 from unordinal.models.bound import bound
-from unordinal.numerics import uniform
+from unordinal.numerics import Rng, uniform
 from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Advance, Progress, ignored, silent
 from unordinal.tasks.windows import windows
@@ -89,9 +89,7 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
     return [Bits(float(row.sum()), None, len(row), tuple(row.tolist())) for row in bits]
 
 
-def bound_of(
-    model: CategoricalModel, x: Tensor, generator: torch.Generator | None = None, advance: Advance = ignored
-) -> Bits:
+def bound_of(model: CategoricalModel, x: Tensor, generator: Rng = None, advance: Advance = ignored) -> Bits:
     """Return the bound of one example (*D), averaged over draws whose times are spread evenly."""
     if x.dim() == 1 and len(model.event_shape) == 1 and len(x) > model.event_shape[0]:
         cut = windows(len(x), model.event_shape[0], 0)

@@ -22,13 +22,7 @@ class Feeder:
     """
 
     def __init__(
-        self,
-        split: Split,
-        config: TrainConfig,
-        num_classes: int,
-        device: torch.device,
-        *,
-        is_ahead: bool | None = None,
+        self, split: Split, config: TrainConfig, num_classes: int, device: torch.device, *, is_ahead: bool | None = None
     ):
         self.split, self.config, self.num_classes, self.device = split, config, num_classes, device
         self.is_ahead = device.type == "cuda" if is_ahead is None else is_ahead

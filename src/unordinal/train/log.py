@@ -80,13 +80,7 @@ def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
     axes = figure.subplots()
     trained = [line for line in lines if math.isfinite(line.get("loss", math.nan))]
     validated = [line for line in lines if math.isfinite(line.get("val_bits_per_dim", math.nan))]
-    axes.plot(
-        [p["step"] for p in trained],
-        [p["loss"] for p in trained],
-        lw=0.8,
-        alpha=0.6,
-        label="training loss",
-    )
+    axes.plot([p["step"] for p in trained], [p["loss"] for p in trained], lw=0.8, alpha=0.6, label="training loss")
     axes.plot(
         [p["step"] for p in validated], [p["val_bits_per_dim"] for p in validated], "o-", label="validation bound (EMA)"
     )

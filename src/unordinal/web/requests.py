@@ -12,9 +12,6 @@ REQUESTS: dict[str, tuple[type[Request], str]] = {
     "correct": (Correct, "The corrected text, and every suggestion with its probability."),
     "fill": (Fill, "Proposals, the likeliest first, with their log-probability in nats."),
     "fill/map": (FillMap, "Proposals as maps, the likeliest first."),
-    "bits": (
-        Measure,
-        "Bits of every line, the most surprising first, and of every letter if the model has them.",
-    ),
+    "bits": (Measure, "Bits of every line, the most surprising first, and of every letter if the model has them."),
 }
 """What can be posted under /api/v1/, and what comes back."""
