@@ -17,13 +17,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
-import tyro
+from arguments import given
 from torch import Tensor
 
 from unordinal.api import load
+from unordinal.cli.parsing import POSITIONAL
 from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.spec import Vocabulary
@@ -38,7 +40,7 @@ THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 @dataclass(frozen=True)
 class Args:
-    data: tyro.conf.Positional[str]
+    data: Annotated[str, POSITIONAL]
     """The text that the models were trained on, with the same split."""
     split: str = "5977825,300000,300000"
     """TRAIN,VAL,TEST."""
@@ -262,4 +264,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

@@ -8,13 +8,15 @@ word of every window is blanked, and its place among ten proposals is counted.
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
-import tyro
+from arguments import given
 from torch import Tensor
 
 from unordinal.api import load
+from unordinal.cli.parsing import POSITIONAL
 from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
@@ -27,7 +29,7 @@ PROPOSALS = 10
 
 @dataclass(frozen=True)
 class Args:
-    data: tyro.conf.Positional[str]
+    data: Annotated[str, POSITIONAL]
     """The text that the models were trained on, with the same split."""
     split: str = "5977825,300000,300000"
     """TRAIN,VAL,TEST."""
@@ -131,4 +133,4 @@ def whole_words(x: Tensor, args: Args) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

@@ -16,9 +16,10 @@ from timing import interleaved, matmul, matmul_flops, verdict
 from unordinal.data.spec import DataSpec
 from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.nets.settings import LSTM, Transformer
 from unordinal.recipes import configured
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
-from unordinal.recipes.settings import LSTM, CouplingLayers, Transformer
+from unordinal.recipes.settings import CouplingLayers
 
 LENGTH, ROUNDS, NAIVE_STEPS = 256, 3, 6
 
@@ -57,8 +58,7 @@ def transformer_like(lstm: ArgmaxFlow, config: ArgmaxFlowSettings) -> tuple[Argm
     assert isinstance(density.net, LSTM)
     blocks = density.net.num_layers
     best = min(
-        range(64, 1600, 16),
-        key=lambda width: abs(12 * width**2 * blocks * density.num_flows - num_parameters(lstm)),
+        range(64, 1600, 16), key=lambda width: abs(12 * width**2 * blocks * density.num_flows - num_parameters(lstm))
     )
     net = Transformer(best, blocks, num_heads=8, dropout=density.net.dropout)
     return built(replace(config, density=replace(density, net=net))), net

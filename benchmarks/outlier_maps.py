@@ -9,24 +9,26 @@ bits of validation maps, and xz alone.
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
-import tyro
+from arguments import given
 from outliers import area, precision, with_error
 from torch import Tensor
 
 from unordinal.api import load
+from unordinal.cli.parsing import POSITIONAL
 from unordinal.tasks.surprise import xz_bits
 
 
 @dataclass(frozen=True)
 class Args:
-    run: tyro.conf.Positional[str]
+    run: Annotated[str, POSITIONAL]
     """A run of maps."""
-    usual: tyro.conf.Positional[Path]
+    usual: Annotated[Path, POSITIONAL]
     """Its data, an .npz with val and test."""
-    other: tyro.conf.Positional[Path]
+    other: Annotated[Path, POSITIONAL]
     """Other maps, an .npz with test."""
     background: str | None = None
     """A run trained on mutated maps (`unordinal train ... --mutate 0.1`)."""
@@ -63,4 +65,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-import tyro
+from arguments import given
 
 from unordinal.api import Run, load
+from unordinal.cli.parsing import POSITIONAL
 from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.spec import Vocabulary
@@ -24,7 +26,7 @@ TEXT8 = Vocabulary.text8()
 
 @dataclass(frozen=True)
 class Args:
-    data: tyro.conf.Positional[str]
+    data: Annotated[str, POSITIONAL]
     """The text that the model was trained on, with the same split."""
     split: str = "5977825,300000,300000"
     """TRAIN,VAL,TEST."""
@@ -138,4 +140,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

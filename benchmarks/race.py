@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import tyro
+from arguments import given
 
 from unordinal.config import DataConfig, OptimConfig, RunConfig, with_settings
 from unordinal.data import load_data
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Score, score_split
 from unordinal.names import check_known
+from unordinal.nets.settings import DiffusionTransformer
 from unordinal.recipes import configured
-from unordinal.recipes.settings import DiffusionTransformer
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
 from unordinal.train.start import start_run
@@ -184,4 +184,4 @@ def draw_curves(results: dict[str, dict[str, Any]], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

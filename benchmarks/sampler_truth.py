@@ -155,10 +155,7 @@ def chosen(space: Space, places: tuple[int, ...]) -> Positions:
 def shown_by(space: Space, calls: int, rule: str) -> Tensor:
     """Return the distribution of samplers that show a number of masked positions with every call: (Z,)."""
     landing = torch.nn.functional.pad(space.prediction(1.0), (0, 1))
-    certainty = {
-        "entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1),
-        "confidence": landing.amax(-1).log(),
-    }
+    certainty = {"entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1), "confidence": landing.amax(-1).log()}
     p = space.imposed(space.prior(), 1.0)
     for call in range(calls):
 

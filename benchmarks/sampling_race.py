@@ -13,14 +13,15 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
-import tyro
+from arguments import given
 from torch import Tensor
 
 from unordinal.api import Run, load
+from unordinal.cli.parsing import POSITIONAL
 from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
@@ -32,7 +33,7 @@ UNIFORM_SAMPLERS = ("ancestral", "spread", "corrected")
 
 @dataclass(frozen=True)
 class Args:
-    runs: tyro.conf.Positional[tuple[str, ...]]
+    runs: Annotated[tuple[str, ...], POSITIONAL]
     """Runs of diffusions over a-z and space."""
     data: str
     """The training text."""
@@ -151,4 +152,4 @@ def draw_curves(rows: list[dict[str, Any]], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

@@ -21,11 +21,7 @@ from pathlib import Path
 from typing import Any
 
 MODELS = ("arm", "multinomial", "absorbing", "argmax-ar", "argmax-coupling")
-AXES: dict[str, tuple[int, ...]] = {
-    "length": (64, 256, 1024, 4096),
-    "classes": (4, 27, 256, 4096),
-    "batch": (1, 8, 64),
-}
+AXES: dict[str, tuple[int, ...]] = {"length": (64, 256, 1024, 4096), "classes": (4, 27, 256, 4096), "batch": (1, 8, 64)}
 USUAL = {"length": 128, "classes": 27, "batch": 8}
 MOST_SECONDS, MOST_MEGABYTES, STEPS, ROUNDS = 10.0, 12_000, 3, 5
 SYMBOLS = 300_000

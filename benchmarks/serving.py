@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tyro
+from arguments import given
 
 BODIES: list[tuple[str, dict[str, Any]]] = [
     ("bits", {"text": "paris is the capital of france and of the art of cooking"}),
@@ -96,4 +96,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args, description=__doc__))
+    main(given(Args, __doc__))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.diffusion.process import NoiseProcess
-from unordinal.evaluate.scorer import iwbo
 from unordinal.model import CategoricalModel
+from unordinal.models.bound import importance_bound
 from unordinal.models.diffusion import Diffusion
 
 DRAWS = 20_000  # of the importance weights whose mean stands for P(x)
@@ -88,7 +88,7 @@ class Enumerated:
         """A long IWBO of every x and its variance."""
         torch.manual_seed(0)
         with torch.no_grad():
-            return iwbo(self.model, self.events, DRAWS, DRAWS, lambda _: None)
+            return importance_bound(self.model, self.events, DRAWS, rows=DRAWS)
 
     def sampled(self, num: int) -> tuple[Tensor, float]:
         """How often each x came up in samples, and the share of samples with an invalid code."""
@@ -120,7 +120,7 @@ def check_bounds_are_ordered(enumerated: Enumerated) -> None:
     torch.manual_seed(1)
     with torch.no_grad():
         elbo = torch.stack([model.elbo(events) for _ in range(400)])
-        tighter = torch.stack([iwbo(model, events, 16, DRAWS, lambda _: None)[0] for _ in range(200)])
+        tighter = torch.stack([importance_bound(model, events, 16, rows=DRAWS)[0] for _ in range(200)])
     errors = [part.std(dim=0) / len(part) ** 0.5 for part in (elbo, tighter)]
     assert bool((elbo.mean(0) <= tighter.mean(0) + 4 * (errors[0] + errors[1])).all())
     assert bool((tighter.mean(0) <= log_p + 4 * (errors[1] + variance.sqrt())).all())

@@ -30,7 +30,7 @@ def test_the_time_table(cli: Cli) -> None:
     refused(cli("bench", "sampling", "--presets", "text8/multinomial", "text8/amr", "--size", "tiny"), "text8/arm")
     refused(cli("bench", "training"), "unknown benchmark 'training' (known: sampling)")
     refused(cli("bench", "sampling", "--presets", "text8/multinomial", "--size", "tiny", "--steps", 2000), "1000")
-    refused(cli("bench", "sampling", "--repeats", 0), "--repeats must be at least 1, got 0")
+    refused(cli("bench", "sampling", "--repeats", 0), "--repeats must be a whole number of at least 1, got 0")
     refused(cli("bench", "sampling", "--presets", "cityscapes/vae", "--size", "tiny"), "sampling is timed for texts")
 
 

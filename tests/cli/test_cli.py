@@ -12,6 +12,7 @@ from conftest import SMALL, Cli, refused, small_flags
 
 import unordinal
 from unordinal.cli import COMMANDS
+from unordinal.cli.words import Words
 from unordinal.recipes import experiments
 
 TRAIN = ("train", "text8/multinomial", *SMALL, "--steps", "2")
@@ -74,7 +75,7 @@ def test_every_preset_trains_scores_and_samples(preset: str, cli: Cli, book: Pat
     assert cli("sample", "run", "--num", 2, "--out", "x.npy").code == 0
     model, x = unordinal.load("run").model, np.load("x.npy")
     assert x.shape == (2, *model.event_shape)
-    if model.abilities.invalid_codes:
+    if model.has_invalid_codes:
         assert sampled.json["invalid_codes"] == (x >= model.num_classes).sum()
     else:
         assert sampled.json["invalid_codes"] == 0
@@ -98,7 +99,7 @@ def test_version(cli: Cli) -> None:
 def test_errors_are_one_line_and_a_code(
     error: BaseException, code: int, complaint: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: list[str]) -> int:
+    def fail(_: Words) -> int:
         raise error
 
     monkeypatch.setitem(COMMANDS, "data", ("", fail))

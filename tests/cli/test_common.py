@@ -7,8 +7,10 @@ import pytest
 import torch
 from conftest import Cli
 
-from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, check_seed, chosen_device
+from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, text_of
 from unordinal.cli.common import peak_memory_megabytes as peak_memory
+from unordinal.config import TrainConfig
+from unordinal.tasks.drawing import Sample
 
 
 @pytest.mark.parametrize(
@@ -18,12 +20,25 @@ from unordinal.cli.common import peak_memory_megabytes as peak_memory
         ("`optim.matrix_lr` and `batch_size`", "--optim.matrix-lr and --batch-size"),
         ("use another `split` or a smaller `map_height`", "use another --data-split or a smaller --height"),
         ("`num_samples` must be at least 1", "--num must be at least 1"),
-        ("`unordinal data` lists them, `--resume` goes on", "`unordinal data` lists them, `--resume` goes on"),
+        ("`unordinal data` lists them, `--resume` continues", "`unordinal data` lists them, `--resume` continues"),
         ("num_blocks -2", "num_blocks -2"),
     ],
 )
 def test_settings_of_the_library_become_flags(message: str, shown: str) -> None:
     assert as_flags(message) == shown
+
+
+def test_settings_that_are_no_options_of_the_command_keep_their_names() -> None:
+    options = frozenset({"--lr", "--data-split", "--split", "--num", "--optim.ema"})
+    for message, shown in (
+        ("`lr` must be above 0", "--lr must be above 0"),
+        ("`optim.ema` and `optim.clip`", "--optim.ema and optim.clip"),
+        ("another `split`", "another --split"),
+        ("`num_samples`, `map_height`", "--num, map_height"),
+        ("`bits` is for text", "bits is for text"),
+    ):
+        assert as_flags(message, options) == shown
+    assert as_flags("another `split`", frozenset({"--data-split"})) == "another --data-split"
 
 
 def test_flags_of_other_names_exist(cli: Cli) -> None:
@@ -34,28 +49,29 @@ def test_flags_of_other_names_exist(cli: Cli) -> None:
 def test_the_device_and_the_threads_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     try:
-        assert chosen_device(MachineArgs(device="cpu", threads=1)) == torch.device("cpu")
+        assert MachineArgs(device="cpu", threads=1).chosen_device() == torch.device("cpu")
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert chosen_device(MachineArgs()) == torch.device("cpu")
+    assert MachineArgs().chosen_device() == torch.device("cpu")
     with pytest.raises(ValueError, match="no device mps here; available: cpu"):
-        chosen_device(MachineArgs(device="mps"))
+        MachineArgs(device="mps").chosen_device()
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert chosen_device(MachineArgs()) == torch.device("mps")
+    assert MachineArgs().chosen_device() == torch.device("mps")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert chosen_device(MachineArgs()) == torch.device("cuda")
+    assert MachineArgs().chosen_device() == torch.device("cuda")
 
 
 def test_seeds_are_those_that_torch_takes() -> None:
-    for seed in (0, 2**63 - 1):
-        check_seed(seed)
-        torch.Generator().manual_seed(seed)
-    for seed in (-1, 2**63):
-        with pytest.raises(ValueError, match="--seed must be between 0 and 9223372036854775807"):
-            check_seed(seed)
+    for kind in (TrainConfig, Sample):
+        for seed in (0, 2**63 - 1):
+            kind(seed=seed)
+            torch.Generator().manual_seed(seed)
+        for seed in (-1, 2**63):
+            with pytest.raises(ValueError, match="`seed` must be a whole number between 0 and 9223372036854775807"):
+                kind(seed=seed)
 
 
 def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
@@ -66,6 +82,15 @@ def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         check_output(tmp_path / "nowhere" / "x.txt")
     with pytest.raises(ValueError, match="is a folder; expected a file"):
         check_output(tmp_path)
+
+
+def test_small_files_are_read_or_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("road #804080\n")
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    assert text_of(tmp_path / "a.txt") == "road #804080\n"
+    for name in ("b.txt", "none.txt"):
+        with pytest.raises(ValueError, match=f"cannot read .*{name}"):
+            text_of(tmp_path / name)
 
 
 def test_the_peak_of_memory_is_in_megabytes() -> None:

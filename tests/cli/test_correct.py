@@ -8,7 +8,7 @@ import pytest
 from conftest import Cli, refused
 
 from unordinal.cli.correct import coloured
-from unordinal.tasks.correcting import Corrected, Suggestion
+from unordinal.tasks.correcting import Correction, Suggestion
 
 
 def test_a_text_comes_back_corrected(cli: Cli, diffusions: dict[str, Path], arms: dict[str, Path]) -> None:

@@ -82,7 +82,7 @@ def test_a_run_of_another_data_set(cli: Cli, trained: Path, tmp_path: Path) -> N
     shutil.copytree(trained, moved)
     config = json.loads((moved / "config.json").read_text())
     (tmp_path / "changed.txt").write_text("something else entirely " * 300)
-    config["run"]["data"]["name"] = f"text:{tmp_path}/changed.txt"
+    config["run"]["data"]["path"] = f"{tmp_path}/changed.txt"
     (moved / "config.json").write_text(json.dumps(config))
     refused(cli("evaluate", moved), "has changed since")
 
@@ -98,9 +98,9 @@ def test_bounds(cli: Cli, trained_flow: Path) -> None:
     assert invalid["num_samples"] == 64
     assert 0 <= invalid["per_position"] <= invalid["per_sequence"] <= 1
     assert invalid["per_position_error"] > 0
-    refused(cli(*common, "--bound", "iwbo", "--k", 0), "k of at least 1 draw, got 0")
+    refused(cli(*common, "--bound", "iwbo", "--k", 0), "--k must be a whole number of at least 1, got 0")
     refused(cli(*common, "--invalid-samples", 1), "--invalid-samples must be 0 or at least 2, got 1")
-    refused(cli(*common, "--repeats", 0), "--repeats must be at least 1, got 0")
+    refused(cli(*common, "--repeats", 0), "--repeats must be a whole number of at least 1, got 0")
     refused(cli("evaluate", trained_flow, "--split", "exact"), "not known; use --split train, val or test")
     refused(cli(*common, "--bound", "iwbo", "--repeats", 3), "--repeats 3 is for the ELBO")
     refused(cli(*common[:2], "--split", "exact", "--num-examples", 3), "leave out --num-examples 3")

@@ -9,7 +9,7 @@ from conftest import Cli, refused
 from PIL import Image
 
 from unordinal.cli.pictures import check_png, first_maps, require_maps, write_grid
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.data.spec import DataSpec
 
 
@@ -44,7 +44,7 @@ def test_a_grid_shows_64_maps_at_most(tmp_path: Path) -> None:
 
 def test_the_first_maps_of_a_split() -> None:
     maps = np.random.default_rng(0).integers(0, 3, (20, 4, 4))
-    data = data_from_array({"train": maps[:10], "val": maps[10:13], "test": maps[13:]})
+    data = load_data({"train": maps[:10], "val": maps[10:13], "test": maps[13:]})
     assert np.array_equal(first_maps(data, "test", 2), maps[13:15])
     assert np.array_equal(first_maps(data, "test", 16), maps[13:])  # fewer than asked for
     require_maps(data.spec)

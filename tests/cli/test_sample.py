@@ -36,13 +36,13 @@ def test_load_gives_model_and_vocabulary(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--num", "0"), "--num must be at least 1, got 0"),
-        (("--length", "-4"), "--length must be at least 1, got -4"),
-        (("--steps", "0"), "steps must be between 1 and 20"),
+        (("--num", "0"), "--num must be a whole number of at least 1, got 0"),
+        (("--length", "-4"), "--length must be a whole number of at least 1, got -4"),
+        (("--steps", "0"), "--steps must be a whole number of at least 1 or all, got 0"),
         (("--steps", "21"), "steps must be between 1 and 20"),
         (("--out", "no/such/folder/x.txt"), "no folder no/such/folder"),
         (("--chain", "."), "is a folder; expected a file"),
-        (("--seed", "-1"), "--seed must be between 0"),
+        (("--seed", "-1"), "--seed must be a whole number between 0 and 9223372036854775807, got -1"),
     ],
 )
 def test_samples_that_cannot_be_drawn(flags: tuple[str, ...], message: str, cli: Cli, trained: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.config import DataConfig
-from unordinal.data import data_from_array, load_data
+from unordinal.data import load_data, source_of
+from unordinal.data.arrays import ArraySource, GivenSource, read_arrays
 
 
 def parts(num_classes: int = 5) -> dict[str, np.ndarray]:
@@ -20,7 +20,7 @@ def test_npz_with_splits_and_other_keys(tmp_path: Path) -> None:
     arrays = parts()
     labels, columns = np.zeros(3), np.array(["a"])
     np.savez(path, train=arrays["train"], val=arrays["val"], test=arrays["test"], labels=labels, columns=columns)
-    data = load_data(DataConfig(f"array:{path}"))
+    data = load_data(f"array:{path}")
     assert data.spec.num_classes == 5
     assert data.spec.event_shape == (6,)
     assert data.spec.split_sizes == (50, 10, 7)
@@ -34,23 +34,64 @@ def test_npy_of_any_integer_type_is_split(dtype: type, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     x: np.ndarray = (np.arange(600).reshape(100, 6) % 2).astype(dtype)
     np.save(path, x)
-    data = load_data(DataConfig(f"array:{path}", split="80,10,10"))
+    data = load_data(f"array:{path}", split="80,10,10")
     assert np.array_equal(data.train.examples(np.arange(80)).numpy(), x[:80].astype(np.int64))
 
 
 def test_a_long_row_is_cut_like_text(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.arange(1000) % 7)
-    data = load_data(DataConfig(f"array:{path}", length=20))
+    data = load_data(f"array:{path}", length=20)
     assert data.spec.event_shape == (20,)
     assert data.train[1].tolist() == [(20 + i) % 7 for i in range(20)]
 
 
 def test_arrays_from_python() -> None:
-    assert data_from_array(torch.arange(600).reshape(100, 6) % 3).spec.split_sizes == (90, 5, 5)
-    assert data_from_array(parts()).spec.split_sizes == (50, 10, 7)
+    assert load_data(torch.arange(600).reshape(100, 6) % 3).spec.split_sizes == (90, 5, 5)
+    assert load_data(parts()).spec.split_sizes == (50, 10, 7)
     with pytest.raises(ValueError, match="expected the keys train, val and test"):
-        data_from_array({"train": np.zeros((3, 2), int)})
+        load_data({"train": np.zeros((3, 2), int)})
+    rows = [[0, 1, 2], [2, 1, 0], [0, 0, 1]]
+    assert load_data(rows, split="0,0,1").test.examples(np.arange(3)).tolist() == rows
+    named = load_data(rows, split="0,0,1", letters="ACGT")
+    assert (named.spec.num_classes, named.spec.show(named.test[1])) == (4, "GCA")
+    for wrong, message in (([[0, 1], [1]], "lists of different lengths"), (["ab"], "got text"), ([0.5], "dtype float64")):
+        with pytest.raises(ValueError, match=message):
+            load_data(wrong)
+
+
+def test_a_source_of_arrays_knows_its_shape_without_loading_it(tmp_path: Path) -> None:
+    maps = np.zeros((9, 4, 6), int)
+    for given, shape in ((maps, "maps"), (maps[0], "sequences"), (maps[0, 0], "sequences"), (parts(), "sequences")):
+        source = source_of(given)
+        assert isinstance(source, GivenSource)
+        assert source.shape == shape
+        assert source_of(source) is source
+    np.savez(tmp_path / "maps.npz", train=maps, val=maps, test=maps)
+    np.save(tmp_path / "rows.npy", maps[0])
+    assert ArraySource(str(tmp_path / "maps.npz")).shape == "maps"
+    assert ArraySource(str(tmp_path / "rows.npy")).shape == "sequences"
+
+
+def test_what_is_read_from_files_is_what_was_saved(tmp_path: Path) -> None:
+    arrays = parts()
+    np.savez(tmp_path / "three.npz", **arrays)
+    np.savez(tmp_path / "one.npz", whatever=arrays["train"])
+    np.save(tmp_path / "one.npy", arrays["train"])
+    found, notes = read_arrays(tmp_path / "three.npz")
+    assert (list(found), notes) == (["train", "val", "test"], ())
+    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+    for name in ("one.npz", "one.npy"):
+        found, notes = read_arrays(tmp_path / name)
+        assert (list(found), notes) == ([""], ())
+        assert np.array_equal(found[""], arrays["train"])
+
+
+def test_a_file_with_its_own_splits_is_not_split_again(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **parts())
+    with pytest.raises(ValueError, match=r"has its own train, val and test; leave out `split`"):
+        load_data(tmp_path / "a.npz", split="0.5,0.25,0.25")
+    assert load_data(tmp_path / "a.npz", split="0,0,1").spec.split_sizes == (50, 10, 7)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +103,14 @@ def test_arrays_from_python() -> None:
         (np.full((50, 4), 5), {"num_classes": 5}, "has class 5, but num_classes is 5"),
         (np.zeros((50, 4), int), {}, "only class 0"),
         (np.zeros((0, 4), int), {}, r"shape \(0, 4\)"),
-        (np.ones((50, 4), int), {"num_classes": 1}, "at least 2, got 1"),
+        (np.ones((50, 4), int), {"num_classes": 1}, "`num_classes` must be a whole number of at least 2, got 1"),
     ],
 )
 def test_bad_arrays_are_refused(array: np.ndarray, config: dict[str, int], message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, array)
     with pytest.raises(ValueError, match=message):
-        load_data(DataConfig(f"array:{path}", **config))  # type: ignore[arg-type]
+        load_data(f"array:{path}", **config)
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
@@ -86,19 +127,19 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         (tmp_path / "none.npy", "no file"),
     ):
         with pytest.raises(ValueError, match=message):
-            load_data(DataConfig(f"array:{path}"))
+            load_data(f"array:{path}")
 
 
 def test_arrays_of_maps_are_flipped_like_maps() -> None:
     maps = np.random.default_rng(0).integers(0, 3, (40, 4, 6)).astype(np.uint8)
-    flipped = data_from_array(maps, DataConfig("array", flips=True))
+    flipped = load_data(maps, flips=True)
     assert flipped.train.flips
     assert not flipped.val.flips
-    assert not data_from_array(maps, DataConfig("array", flips=False)).train.flips
-    assert not data_from_array(maps).train.flips  # nor unless asked for
-    assert not data_from_array(maps[:, 0]).train.flips  # rows have no left and right to speak of
+    assert not load_data(maps, flips=False).train.flips
+    assert not load_data(maps).train.flips  # nor unless asked for
+    assert not load_data(maps[:, 0]).train.flips  # rows have no left and right to speak of
     with pytest.raises(ValueError, match="`flips` mirrors maps left to right; leave it out with the array"):
-        data_from_array(maps[:, 0], DataConfig("array", flips=True))
+        load_data(maps[:, 0], flips=True)
 
 
 @pytest.mark.parametrize("num_classes", [2, 256, 257, 65_536])
@@ -107,8 +148,8 @@ def test_many_classes_are_stored_in_the_smallest_integer_and_come_back(num_class
     x[0, 0] = num_classes - 1
     np.save(tmp_path / "x.npy", x)
     for data in (
-        load_data(DataConfig(str(tmp_path / "x.npy"), split="60,0,0")),
-        data_from_array({"train": x, "val": x, "test": x}),
+        load_data(str(tmp_path / "x.npy"), split="60,0,0"),
+        load_data({"train": x, "val": x, "test": x}),
     ):
         assert data.spec.num_classes == num_classes
         assert data.train.symbols.dtype == (np.uint8 if num_classes <= 256 else np.uint16)
@@ -117,7 +158,7 @@ def test_many_classes_are_stored_in_the_smallest_integer_and_come_back(num_class
 
 def test_letters_name_the_classes(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.tile([0, 1, 2, 3], (40, 2)))
-    data = load_data(DataConfig(str(tmp_path / "x.npy"), letters="ACGTN"))
+    data = load_data(str(tmp_path / "x.npy"), letters="ACGTN")
     assert data.spec.num_classes == 5
     assert data.spec.show(data.train[0]) == "ACGTACGT"
     for letters, num_classes, message in (
@@ -126,6 +167,6 @@ def test_letters_name_the_classes(tmp_path: Path) -> None:
         ("ACCT", None, "different characters"),
     ):
         with pytest.raises(ValueError, match=message):
-            load_data(DataConfig(str(tmp_path / "x.npy"), letters=letters, num_classes=num_classes))
-    with pytest.raises(ValueError, match="`letters` names the classes of arrays and FASTA files"):
-        load_data(DataConfig("docs", alphabet="text8", letters="ab"))
+            load_data(str(tmp_path / "x.npy"), letters=letters, num_classes=num_classes)
+    with pytest.raises(ValueError, match="unknown setting 'letters'"):
+        load_data("docs", alphabet="text8", letters="ab")

@@ -4,14 +4,13 @@ import re
 
 import numpy as np
 
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.docs import as_text8, split_by_module
 
 
 def test_both_forms_have_enough_text_in_every_split() -> None:
     for alphabet, classes in (("text8", 27), ("chars", None)):
-        data = load_data(DataConfig("docs", alphabet))  # type: ignore[arg-type]
+        data = load_data("docs", alphabet=alphabet)
         train, val, test = data.spec.split_sizes
         assert train > 1_000_000
         assert min(val, test) > 0.03 * train
@@ -21,7 +20,7 @@ def test_both_forms_have_enough_text_in_every_split() -> None:
 
 
 def test_27_symbol_form_has_single_spaces() -> None:
-    data = load_data(DataConfig("docs", "text8"))
+    data = load_data("docs", alphabet="text8")
     assert data.spec.vocabulary is not None
     text = data.spec.vocabulary.decode(np.asarray(data.test.symbols))
     assert not re.search("  ", text)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from unordinal.config import DataConfig
 from unordinal.data import download, load_data
 from unordinal.data.download import fetch
 from unordinal.progress import Advance, silent
@@ -55,10 +54,10 @@ def test_text8_is_fetched_checked_and_split(archive: Path, tmp_path: Path, monke
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
     with served(archive.parent) as url:
         monkeypatch.setitem(download.ARCHIVES, "text8", (f"{url}/text8.zip", sha256))
-        data = load_data(DataConfig("text8", "text8"), progress=progress)
+        data = load_data("text8", alphabet="text8", progress=progress)
     assert data.spec.split_sizes == (8000, 1000, 1000)
     assert sum(steps) >= archive.stat().st_size
-    again = load_data(DataConfig("text8", "text8"))  # the server is gone
+    again = load_data("text8", alphabet="text8")  # the server is gone
     assert again.spec == data.spec
 
 

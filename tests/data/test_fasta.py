@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.fasta import read_records
 from unordinal.data.text import TextFile
@@ -35,7 +34,7 @@ def test_what_is_read_is_what_was_written(sequences: list[str]) -> None:
 
 def test_sequences_of_one_length_are_examples(tmp_path: Path) -> None:
     records = [(f"s{i}", "ACGT"[i % 4] * 3 + "acg") for i in range(40)]
-    data = load_data(DataConfig(str(written(tmp_path / "x.fa", records)), split="30,5,5"))
+    data = load_data(str(written(tmp_path / "x.fa", records)), split="30,5,5")
     assert data.spec.event_shape == (6,)
     assert data.spec.vocabulary is not None
     assert data.spec.vocabulary.symbols == "ACGT"
@@ -46,7 +45,7 @@ def test_sequences_of_one_length_are_examples(tmp_path: Path) -> None:
 
 def test_sequences_of_several_lengths_are_joined(tmp_path: Path) -> None:
     path = written(tmp_path / "x.fasta", [("a", "ACGT" * 50), ("b", "TTTTT" * 60)])
-    data = load_data(DataConfig(str(path), length=20))
+    data = load_data(str(path), length=20)
     assert data.spec.event_shape == (20,)
     assert data.spec.show(data.train[0]) == "ACGT" * 5
     assert any("joined end to end" in note for note in data.notes)
@@ -68,10 +67,10 @@ def test_what_is_no_fasta_is_refused(text: str, letters: str | None, message: st
     path = tmp_path / "x.fasta"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        load_data(DataConfig(f"fasta:{path}", letters=letters))
+        load_data(f"fasta:{path}", letters=letters)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.fasta").write_bytes(b">a\n\xff\xfe")
     with pytest.raises(ValueError, match="it is not text"):
-        load_data(DataConfig(str(tmp_path / "x.fasta")))
+        load_data(str(tmp_path / "x.fasta"))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unordinal.config import DataConfig
-from unordinal.data import load_data, resolve_name, shape_of
+from unordinal.data import load_data, source_of
 from unordinal.data.guess import guess_format
 
 
@@ -36,28 +35,30 @@ def test_every_format_is_recognised(tmp_path: Path) -> None:
     }
     for name, format_name in expected.items():
         assert guess_format(tmp_path / name) == format_name, name
-        assert resolve_name(str(tmp_path / name)) == f"{format_name}:{tmp_path / name}"
-        assert shape_of(str(tmp_path / name)) == ("maps" if format_name == "maps" else "sequences")
-    assert shape_of(f"array:{tmp_path / 'maps.npy'}") == "maps"  # said outright
+        source = source_of(str(tmp_path / name))
+        assert source.name == f"{format_name}:{tmp_path / name}"
+        assert source == source_of(tmp_path / name)
+        assert source.shape == ("maps" if format_name == "maps" else "sequences")
+    assert source_of(f"array:{tmp_path / 'maps.npy'}").shape == "maps"  # said outright
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.csv.gz"])
 def test_tables_are_not_read_yet(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("a,b")
     with pytest.raises(ValueError, match="is a table, which cannot be read"):
-        load_data(DataConfig(str(tmp_path / name)))
+        load_data(str(tmp_path / name))
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     for name in (str(tmp_path / "nothing"), "missing.txt", "folder/"):
         with pytest.raises(ValueError, match=r"no file .*; expected a text"):
-            load_data(DataConfig(name))
+            load_data(name)
     with pytest.raises(ValueError, match="unknown data 'dosc'; did you mean docs"):
-        load_data(DataConfig("dosc"))
+        load_data("dosc")
 
 
 def test_a_folder_of_pictures(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for index in range(20):
         Image.fromarray(rng.integers(0, 3, (4, 6)).astype(np.uint8)).save(tmp_path / f"{index}.png")
-    assert load_data(DataConfig(str(tmp_path))).spec.event_shape == (4, 6)
+    assert load_data(str(tmp_path)).spec.event_shape == (4, 6)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.levels import Colours, Levels
 
@@ -24,19 +23,19 @@ def pictures(folder: Path, values: np.ndarray) -> Path:
 def test_few_levels_are_so_many_classes(tmp_path: Path) -> None:
     truth = np.random.default_rng(0).integers(0, 4, (20, 4, 6))
     folder = pictures(tmp_path / "maps", truth * 85)
-    data = load_data(DataConfig(str(folder), split="20,0,0"))
+    data = load_data(str(folder), split="20,0,0")
     assert data.spec.num_classes == 4
     assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
     assert data.spec.categories[1] == ("level 85", "#555555")
     assert "the grey levels 0,85,170,255 are classes 0 to 3" in data.notes
-    again = load_data(DataConfig(str(folder), split="20,0,0", levels=data.spec.levels))
+    again = load_data(str(folder), split="20,0,0", levels=data.spec.levels)
     assert np.array_equal(again.train.symbols, data.train.symbols)
 
 
 def test_plain_classes_stay_as_they_are(tmp_path: Path) -> None:
     """One class of six is missing: a gap, not a scale of grey."""
     truth = np.random.default_rng(0).choice([0, 1, 2, 4, 5], (20, 4, 6))
-    data = load_data(DataConfig(str(pictures(tmp_path / "maps", truth)), split="20,0,0"))
+    data = load_data(str(pictures(tmp_path / "maps", truth)), split="20,0,0")
     assert data.spec.num_classes == 6
     assert data.spec.categories == ()
     assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
@@ -46,19 +45,19 @@ def test_colours_are_classes_with_names(tmp_path: Path) -> None:
     truth = np.random.default_rng(0).integers(0, 3, (20, 4, 6))
     values = np.array([[0x80, 0x40, 0x80], [70, 130, 180], [0, 255, 0]])[truth]
     folder = pictures(tmp_path / "maps", values)
-    data = load_data(DataConfig(str(folder), split="20,0,0", colours=COLOURS))
+    data = load_data(str(folder), split="20,0,0", colours=COLOURS)
     assert np.array_equal(data.train.examples(np.arange(20)).numpy(), truth)
     assert data.spec.categories == (("road", "#804080"), ("sky", "#4682b4"), ("a tree", "#00ff00"))
     with pytest.raises(ValueError, match=r"is a colour image \(its mode is RGB\)"):
-        load_data(DataConfig(str(folder)))
+        load_data(str(folder))
     with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d, which is none of the 2 colours"):
-        load_data(DataConfig(str(folder), colours="road #804080\nsky #4682b4"))
+        load_data(str(folder), colours="road #804080\nsky #4682b4")
 
 
 def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "maps", np.full((6, 4, 4), 85) * (np.arange(6) % 2)[:, None, None])
     with pytest.raises(ValueError, match="has the grey level 85 at row 0, column 0; expected 0,170"):
-        load_data(DataConfig(str(folder), levels="0,170"))
+        load_data(str(folder), levels="0,170")
     for text in ("0,85,17", "1,1", "a,b", "7", "0,256"):
         with pytest.raises(ValueError, match="`levels` must be"):
             Levels.of_text(text)
@@ -66,12 +65,13 @@ def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="`colours`"):
             Colours.of_text(text)
     with pytest.raises(ValueError, match="give only one of them"):
-        load_data(DataConfig(str(folder), levels="0,85", colours=COLOURS))
+        load_data(str(folder), levels="0,85", colours=COLOURS)
 
 
 def test_levels_and_colours_are_for_folders_of_pictures(tmp_path: Path) -> None:
     np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4))
-    for name in (str(tmp_path / "maps.npy"), "docs"):
-        for config in (DataConfig(name, levels="0,85"), DataConfig(name, colours=COLOURS)):
-            with pytest.raises(ValueError, match="is only for folders of PNGs"):
-                load_data(config)
+    for setting, value in (("levels", "0,85"), ("colours", COLOURS)):
+        with pytest.raises(ValueError, match=f"`{setting}` is only for folders of PNGs"):
+            load_data(tmp_path / "maps.npy", **{setting: value})
+        with pytest.raises(ValueError, match=f"unknown setting '{setting}'"):
+            load_data("docs", **{setting: value})

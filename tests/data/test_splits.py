@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.data.splits import DrawnSplit, Split, cut, split_sizes
 
 
@@ -79,7 +79,7 @@ def test_drawn_examples_are_those_of_their_seeds() -> None:
 
 
 def test_splits_are_found_by_name_and_must_hold_an_example() -> None:
-    data = data_from_array(np.arange(600).reshape(100, 6) % 3)
+    data = load_data(np.arange(600).reshape(100, 6) % 3)
     assert data.split("val") is data.val
     data.require("train", "val", "test")
     with pytest.raises(ValueError, match="unknown split 'tset'"):

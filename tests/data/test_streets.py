@@ -1,10 +1,11 @@
 """Streets: what a seed draws, and that training never runs out of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.streets import CATEGORIES, ROAD, SKY, draw_street
 
@@ -31,7 +32,7 @@ def test_any_even_size(shape: tuple[int, int]) -> None:
 
 
 def test_splits_are_fixed_and_training_is_endless() -> None:
-    data = load_data(DataConfig("streets"))
+    data = load_data("streets")
     assert (len(data.train), len(data.val), len(data.test)) == (2500, 475, 500)
     assert data.spec.event_shape == (32, 64)
     first, seeds = data.train.crops(4, torch.Generator().manual_seed(0))
@@ -41,11 +42,11 @@ def test_splits_are_fixed_and_training_is_endless() -> None:
     assert not torch.equal(first, other)
     assert min(seeds) >= 1 << 42  # none of the fixed scenes
     assert torch.equal(data.test[3], torch.from_numpy(draw_street((1 << 41) + 3).astype(np.int64)))
-    assert load_data(DataConfig("streets")).spec.fingerprint == data.spec.fingerprint
+    assert load_data("streets").spec.fingerprint == data.spec.fingerprint
 
 
 def test_only_training_scenes_are_flipped() -> None:
-    plain, mirrored = load_data(DataConfig("streets")), load_data(DataConfig("streets", flips=True))
+    plain, mirrored = load_data("streets"), load_data("streets", flips=True)
     x, seeds = plain.train.crops(64, torch.Generator().manual_seed(0))
     y, same_seeds = mirrored.train.crops(64, torch.Generator().manual_seed(0))
     assert seeds == same_seeds
@@ -58,17 +59,17 @@ def test_only_training_scenes_are_flipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("name", "settings", "message"),
     [
-        (DataConfig("streets", map_height=31), "`map_height` must be even and at least 2, got 31"),
-        (DataConfig("streets", map_width=0), "`map_width` must be even and at least 2, got 0"),
-        (DataConfig("streets", split="1,1,1"), "leave out `split` 1,1,1"),
-        (DataConfig("streets", length=4), "leave out `length` 4"),
-        (DataConfig("streets", num_classes=9), "streets always has 8 classes"),
-        (DataConfig("docs", map_height=32), "`map_height` is only for maps"),
-        (DataConfig("docs", flips=True), "`flips` mirrors maps left to right; leave it out with docs"),
+        ("streets", {"map_height": 31}, "`map_height` must be even and at least 2, got 31"),
+        ("streets", {"map_width": 0}, "`map_width` must be a whole number of at least 2, got 0"),
+        ("streets", {"split": "1,1,1"}, "unknown setting 'split'"),
+        ("streets", {"length": 4}, "unknown setting 'length'"),
+        ("streets", {"num_classes": 9}, "unknown setting 'num_classes'"),
+        ("docs", {"map_height": 32}, "unknown setting 'map_height'"),
+        ("docs", {"flips": True}, "unknown setting 'flips'"),
     ],
 )
-def test_what_streets_do_not_have_is_refused(config: DataConfig, message: str) -> None:
+def test_what_streets_do_not_have_is_refused(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        load_data(config)
+        load_data(name, **settings)

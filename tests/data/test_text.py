@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unordinal.config import DataConfig
 from unordinal.data import Vocabulary, load_data
 from unordinal.data.spec import TEXT8_SYMBOLS
 from unordinal.data.text import BLOCK_BYTES
@@ -41,7 +40,7 @@ def write(path: Path, text: bytes) -> Path:
 @pytest.mark.parametrize("ending", [".txt", ".gz", ".xz", ".bz2", ".zip", ""])
 def test_every_compression_gives_the_same_text(ending: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"text{ending}", TEXT.encode())
-    data = load_data(DataConfig(f"text:{path}", "text8", "0.8,0.1,0.1", length=20))
+    data = load_data(f"text:{path}", alphabet="text8", split="0.8,0.1,0.1", length=20)
     assert data.spec.num_classes == 27
     symbols = np.concatenate([data.train.symbols, data.val.symbols, data.test.symbols])
     assert data.spec.vocabulary is not None
@@ -51,7 +50,7 @@ def test_every_compression_gives_the_same_text(ending: str, tmp_path: Path) -> N
 def test_characters_are_inferred_and_saved(tmp_path: Path) -> None:
     text = "Grüße, 世界!\n" * 100
     path = write(tmp_path / "t.txt", text.encode())
-    data = load_data(DataConfig(f"text:{path}", "chars", length=20))
+    data = load_data(f"text:{path}", alphabet="chars", length=20)
     vocabulary = data.spec.vocabulary
     assert vocabulary is not None
     assert vocabulary.symbols == "".join(sorted(set(text)))
@@ -63,7 +62,7 @@ def test_characters_are_inferred_and_saved(tmp_path: Path) -> None:
 def test_blocks_that_cut_a_character_in_two_do_no_harm(tmp_path: Path) -> None:
     text = "a" * (BLOCK_BYTES - 1) + "é" * 1000
     path = write(tmp_path / "t.txt", text.encode())
-    data = load_data(DataConfig(f"text:{path}", "chars"))
+    data = load_data(f"text:{path}", alphabet="chars")
     assert data.spec.vocabulary is not None
     assert data.spec.vocabulary.symbols == "aé"
     assert sum(data.spec.split_sizes) == len(text)
@@ -73,10 +72,10 @@ def test_blocks_that_cut_a_character_in_two_do_no_harm(tmp_path: Path) -> None:
 
 def test_a_models_vocabulary_is_used_for_other_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.txt", b"cab" * 300)
-    data = load_data(DataConfig(f"text:{path}", length=30), vocabulary=Vocabulary("chars", "abcd"))
+    data = load_data(f"text:{path}", length=30, vocabulary=Vocabulary("chars", "abcd"))
     assert data.train[0][:3].tolist() == [2, 0, 1]
     with pytest.raises(ValueError, match="the 2 characters of the vocabulary, got 'c' at position 0"):
-        load_data(DataConfig(f"text:{path}", length=30), vocabulary=Vocabulary("chars", "ab"))
+        load_data(f"text:{path}", length=30, vocabulary=Vocabulary("chars", "ab"))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_bad_files_are_refused(name: str, content: bytes, alphabet: str, message
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:
-        load_data(DataConfig(f"text:{path}", alphabet)).require("train", "val")  # type: ignore[arg-type]
+        load_data(f"text:{path}", alphabet=alphabet).require("train", "val")
     assert str(path) in str(caught.value) or "split" in str(caught.value)
 
 
@@ -112,20 +111,20 @@ def test_missing_files_and_unknown_names_are_refused(tmp_path: Path) -> None:
         ("docs:x", "takes no argument"),
     ):
         with pytest.raises(ValueError, match=message):
-            load_data(DataConfig(name))
+            load_data(name)
 
 
 def test_unused_symbols_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "t.txt", b"ab" * 1000)
-    data = load_data(DataConfig(f"text:{path}", "text8", "1000,300,300"))
+    data = load_data(f"text:{path}", alphabet="text8", split="1000,300,300")
     assert data.notes == ("400 symbols after the test split are not used",)
 
 
 def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
     path = write(tmp_path / "t.txt", b"a" * 6000)
-    first = load_data(DataConfig(f"text:{path}", "text8"))
+    first = load_data(f"text:{path}", alphabet="text8")
     path.write_bytes(b"b" * 6000)
-    second = load_data(DataConfig(f"text:{path}", "text8"))
+    second = load_data(f"text:{path}", alphabet="text8")
     assert first.spec.fingerprint != second.spec.fingerprint
     assert second.train[0][0] == 2
 
@@ -138,9 +137,8 @@ def test_memory_stays_flat_for_a_large_file(tmp_path: Path) -> None:
             file.write(b"the quick brown fox " * 50_000)
     code = (
         "import resource, sys, torch, numpy, unordinal.data\n"
-        "from unordinal.config import DataConfig\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "data = unordinal.data.load_data(DataConfig('text:' + sys.argv[1], 'text8'))\n"
+        "data = unordinal.data.load_data('text:' + sys.argv[1], alphabet='text8')\n"
         "for _ in range(50): data.train.crops(32, torch.Generator())\n"
         "data.test.examples(numpy.arange(100))\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, sum(data.spec.split_sizes))\n"
@@ -161,7 +159,7 @@ def test_the_alphabet_is_the_first_that_fits(text: str, newlines: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.txt"
         path.write_bytes((body + "\n" * newlines).encode())
-        data = load_data(DataConfig(str(path), length=1, split="1,0,0"))
+        data = load_data(str(path), length=1, split="1,0,0")
         vocabulary = data.spec.vocabulary
         assert vocabulary is not None
         read = vocabulary.decode(np.asarray(data.train.symbols))
@@ -175,9 +173,9 @@ def test_the_alphabet_is_the_first_that_fits(text: str, newlines: int) -> None:
 
 def test_newlines_at_the_end_are_dropped_for_a_trained_alphabet_too(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("abc abc " * 40 + "\n\n")
-    data = load_data(DataConfig(str(tmp_path / "x.txt"), length=8), vocabulary=Vocabulary.text8())
+    data = load_data(str(tmp_path / "x.txt"), length=8, vocabulary=Vocabulary.text8())
     assert sum(data.spec.split_sizes) == 320
     assert "2 newlines at the end dropped" in data.notes
     (tmp_path / "y.txt").write_text("abc\nabc " * 40)
     with pytest.raises(ValueError, match=r"got '\\n' at position 3"):
-        load_data(DataConfig(str(tmp_path / "y.txt"), length=8), vocabulary=Vocabulary.text8())
+        load_data(str(tmp_path / "y.txt"), length=8, vocabulary=Vocabulary.text8())

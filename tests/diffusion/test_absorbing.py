@@ -8,16 +8,18 @@ from contracts import TableNet, all_events, analytic_elbo, check_process
 from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
-from unordinal.diffusion.schedules import cosine_noise
+from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule, linear
 from unordinal.models.diffusion import Diffusion
 
 K, L = 3, 3
+STEPS: list[tuple[float, float]] = [(1, 0), (2, 1), (3, 1), (4, 0), (4, 3)]
 PAIRS: list[tuple[float, float]] = [(0.25, 0.125), (0.5, 0.0), (1.0, 0.75), (1.0, 0.0)]
 CASES: dict[str, tuple[AbsorbingNoise, list[tuple[float, float]]]] = {
     "continuous": (AbsorbingNoise(K), PAIRS),
-    "continuous, cosine": (AbsorbingNoise(K, cosine_noise), PAIRS),
-    "discrete": (AbsorbingNoise(K, num_steps=4), [(1, 0), (2, 1), (3, 1), (4, 0), (4, 3)]),
-    "one step": (AbsorbingNoise(K, num_steps=1), [(1, 0)]),
+    "continuous, linear": (AbsorbingNoise(K, Schedule(linear)), PAIRS),
+    "discrete": (AbsorbingNoise(K, Schedule(linear, 4)), STEPS),
+    "discrete, cosine": (AbsorbingNoise(K, Schedule(cosine, 4)), STEPS),
+    "one step": (AbsorbingNoise(K, Schedule(linear, 1)), [(1, 0)]),
 }
 
 
@@ -49,12 +51,12 @@ def by_orders(model: Diffusion) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("name", "complementary"), [("time", False), ("cosine", False), ("count", False), ("count", True)]
+    ("name", "complementary"), [("linear", False), ("cosine", False), ("count", False), ("count", True)]
 )
 @torch.no_grad()
 def test_all_forms_have_the_expectation_of_random_orders(name: str, complementary: bool) -> None:
     """The bound of a network without time is the mean over orders of log P, whatever the schedule and the form."""
-    noises = {"time": AbsorbingNoise(K), "cosine": AbsorbingNoise(K, cosine_noise), "count": MaskCountNoise(K)}
+    noises = {"linear": AbsorbingNoise(K, Schedule(linear)), "cosine": AbsorbingNoise(K), "count": MaskCountNoise(K)}
     net = NoTime(K, L, 0, num_input_classes=K + 1)
     model = Diffusion(net, noise=noises[name], event_shape=(L,), complementary=complementary)
     p, bound = by_orders(model)
@@ -70,8 +72,8 @@ def test_all_forms_have_the_expectation_of_random_orders(name: str, complementar
 def test_counts_and_complements_have_less_variance() -> None:
     net = NoTime(K, L, 0, num_input_classes=K + 1)
     x = all_events(K, (L,))[5:6].repeat(20_000, 1)
-    spreads = []
-    for noise, complementary in ((AbsorbingNoise(K), False), (MaskCountNoise(K), False), (MaskCountNoise(K), True)):
+    spreads, by_time = [], AbsorbingNoise(K, Schedule(linear))  # with the times of the counts
+    for noise, complementary in ((by_time, False), (MaskCountNoise(K), False), (MaskCountNoise(K), True)):
         torch.manual_seed(0)
         model = Diffusion(net, noise=noise, event_shape=(L,), times="uniform", complementary=complementary)
         spreads.append(float(model.training_loss(x).std()))
@@ -82,9 +84,9 @@ def test_counts_and_complements_have_less_variance() -> None:
 def test_discrete_steps_approach_continuous_time() -> None:
     """With T = 10^4 the bound of discrete steps equals the integral: 1e-3 relative."""
     net = TableNet(K, 2, 1, num_input_classes=K + 1)
-    fine = Diffusion(net, noise=AbsorbingNoise(K, cosine_noise, num_steps=10_000), event_shape=(2,))
+    fine = Diffusion(net, noise=AbsorbingNoise(K, Schedule(cosine, 10_000)), event_shape=(2,))
     x = all_events(K, (2,))
-    noise = AbsorbingNoise(K, cosine_noise)
+    noise = AbsorbingNoise(K, Schedule(cosine))
     inputs = all_events(K + 1, (2,))
     for t in (0.01, 0.3, 0.7, 0.99):
         step = torch.full((len(x),), round(t * 10_000))
@@ -101,7 +103,7 @@ def test_discrete_steps_approach_continuous_time() -> None:
 
 def sum_over_times(num_steps: int, net: TableNet) -> Tensor:
     """The exact bound of some x with T steps, on a grid of times."""
-    noise = AbsorbingNoise(K, cosine_noise, num_steps=num_steps)
+    noise = AbsorbingNoise(K, Schedule(cosine, num_steps))
     x = all_events(K, (2,))[:3]
     t = torch.arange(1, num_steps + 1)
     total = torch.zeros(len(x), dtype=torch.float64)
@@ -117,9 +119,8 @@ def sum_over_times(num_steps: int, net: TableNet) -> Tensor:
 
 @torch.no_grad()
 def test_the_bound_and_the_importance_weight_of_discrete_steps() -> None:
-    model = Diffusion(
-        TableNet(K, 2, 1, num_input_classes=K + 1), noise=AbsorbingNoise(K, num_steps=3), event_shape=(2,)
-    )
+    noise = AbsorbingNoise(K, Schedule(linear, 3))
+    model = Diffusion(TableNet(K, 2, 1, num_input_classes=K + 1), noise=noise, event_shape=(2,))
     states = all_events(K, (2,))
     torch.manual_seed(0)
     weights = torch.stack([model.log_weight(states) for _ in range(4000)])
@@ -134,9 +135,10 @@ def test_the_bound_and_the_importance_weight_of_discrete_steps() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AbsorbingNoise(3, lambda t: 0.999 * t), "to exactly 1 at time 1; got 0 at 0 and 0.999 at 1"),
-        (lambda: AbsorbingNoise(3, lambda t: 1 - t), "must rise"),
-        (lambda: AbsorbingNoise(3, num_steps=0), "at least one step"),
+        (lambda: AbsorbingNoise(3, Schedule(lambda t: 0.999 * t)), "to exactly 1 at time 1; got 0 at 0 and 0.999 at 1"),
+        (lambda: AbsorbingNoise(3, Schedule(lambda t: 1 - t)), "must rise"),
+        (lambda: AbsorbingNoise(3, Schedule(linear, 0)), "at least one step, got 0"),
+        (lambda: AbsorbingNoise(3, cosine_schedule(4)), "needs a schedule that ends in noise 1, made from a curve"),
     ],
 )
 def test_what_cannot_be_is_refused(make: object, message: str) -> None:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from unordinal.diffusion.predictor import Predictor, sharpened
+from unordinal.diffusion.predictor import Predictor
+from unordinal.numerics import sharpened
 
 
 def test_sharpened_predictions() -> None:

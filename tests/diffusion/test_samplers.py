@@ -17,15 +17,16 @@ from unordinal.diffusion.samplers import (
     SAMPLERS,
     Ancestral,
     Corrected,
-    FirstHitting,
-    LowestEntropy,
     Sampler,
     Spread,
     corrected,
+    default_sampler,
     last,
+    suitable_samplers,
 )
-from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.schedules import Schedule, cosine_schedule, linear
 from unordinal.diffusion.uniform import UniformNoise
+from unordinal.diffusion.unmasking import FirstHitting, LowestEntropy
 from unordinal.progress import Watcher, watching
 
 K, L, T = 3, 2, 4
@@ -229,8 +230,8 @@ def test_a_network_without_time_is_not_called_while_nothing_changes() -> None:
     assert sum(seen) == watcher.network_calls
     assert watcher.network_calls <= 10 * 4  # at most once for each position that was shown, and once at first
     with watching(Watcher()) as watcher:
-        last(Corrected.of_calls(8).chain(Predictor(exact_masked), MASKS, z))
-    assert watcher.network_calls == 10 * 7
+        last(Corrected(8).chain(Predictor(exact_masked), MASKS, z))
+    assert watcher.network_calls == 10 * 8
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,8 @@ def test_a_network_without_time_is_not_called_while_nothing_changes() -> None:
         (lambda: drawn(FirstHitting(4), 2), "between 1 and 3, one for each free position; got 4"),
         (lambda: drawn(FirstHitting(0), 2), "between 1 and 3"),
         (lambda: last(FirstHitting().chain(predictor(), NOISE, torch.zeros(1, L, dtype=torch.long))), "has no mask"),
-        (lambda: Corrected.of_calls(1), "at least 2, got 1"),
+        (lambda: drawn(Corrected(1), 2), "needs `steps` of at least 2, got 1"),
+        (lambda: drawn(Corrected(), 2), "needs `steps` of at least 2, got None"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Callable[[], object], message: str) -> None:
@@ -250,3 +252,44 @@ def test_what_cannot_be_is_refused(call: Callable[[], object], message: str) -> 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_ends_in_classes(name: str) -> None:
     assert drawn(SAMPLERS[name](3), 50).max() < K
+
+
+@pytest.mark.parametrize("noise", [MASKS, ContinuousUniformNoise(K), UniformNoise(K, cosine_schedule(12))])
+@pytest.mark.parametrize("calls", [2, 3, 4, 5, 8, 11])
+def test_a_corrected_sampler_makes_exactly_as_many_calls_as_it_is_given(noise: NoiseProcess, calls: int) -> None:
+    seen: list[int] = []
+
+    def predict(z: Tensor, t: Tensor) -> Tensor:
+        seen.append(len(z))
+        return torch.zeros(*z.shape, K)
+
+    z = noise.draw_prior((4, 6), torch.device("cpu"))
+    with watching(Watcher()) as watcher:
+        x = last(Corrected(calls).chain(Predictor(predict), noise, z))
+    assert seen == [4] * calls
+    assert watcher.network_calls == 4 * calls
+    assert int(x.max()) < K
+
+
+def test_the_calls_of_a_whole_chain() -> None:
+    """What `whole_calls` says is what the sampler does when it is left to itself."""
+    steps, masks = UniformNoise(K, cosine_schedule(7)), AbsorbingNoise(K, Schedule(linear, 7))
+    expected = {
+        "ancestral": (7, 7, None, None),
+        "corrected": (13, 13, None, None),
+        "spread": (7, 5, 5, None),
+        "first-hitting": (None, 5, 5, None),
+        "entropy": (None, 5, 5, None),
+        "confidence": (None, 5, 5, None),
+    }
+    for index, noise in enumerate((steps, masks, MASKS, ContinuousUniformNoise(K))):
+        assert set(suitable_samplers(noise)) == set(ABSORBING if noise.mask is not None else UNIFORM)
+        assert default_sampler(noise) == ("spread" if noise is MASKS else "ancestral")
+        for name in suitable_samplers(noise):
+            whole = SAMPLERS[name].whole_calls(noise, 5)
+            assert whole == expected[name][index]
+            if whole is not None:
+                z = noise.draw_prior((3, 5), torch.device("cpu"))
+                with watching(Watcher()) as watcher:
+                    last(SAMPLERS[name]().chain(Predictor(lambda z, t: torch.zeros(*z.shape, K)), noise, z))
+                assert watcher.network_calls == 3 * whole

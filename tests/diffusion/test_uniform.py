@@ -13,8 +13,9 @@ PRECISIONS = [(torch.float64, 1e-9), (torch.float32, 1e-5)]
 
 
 def processes(num_classes: int, num_steps: int) -> tuple[UniformNoise, AppendixA]:
-    log_alpha = cosine_schedule(num_steps)
-    return UniformNoise(num_classes, log_alpha), AppendixA(num_classes, log_alpha.diff().exp().numpy(), torch.float64)
+    schedule = cosine_schedule(num_steps)
+    alpha = schedule.log_alpha(torch.arange(num_steps + 1)).diff().exp()
+    return UniformNoise(num_classes, schedule), AppendixA(num_classes, alpha.numpy(), torch.float64)
 
 
 def problem(num_classes: int, num_steps: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -85,7 +86,7 @@ def test_one_step_matrices_multiply_up_to_the_marginal(num_classes: int) -> None
 def one_step_matrix(noise: UniformNoise, s: int, t: int) -> Tensor:
     """q(x_t | x_s) for s = t - 1 as the paper defines it (eq:diff_categorical_forward), rows x_s."""
     k = noise.num_classes
-    alpha = float((noise.log_alpha[t] - noise.log_alpha[s]).exp())
+    alpha = float(noise.schedule.log_alpha(torch.tensor([s, t])).diff().exp())
     return alpha * torch.eye(k, dtype=torch.float64) + (1 - alpha) / k
 
 

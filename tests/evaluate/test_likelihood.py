@@ -1,6 +1,7 @@
 """Scores of a split against the bound taken by enumeration, and importance-weighted bounds in bounded memory."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from torch import Tensor
 from unordinal.data.splits import Split
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
-from unordinal.evaluate.likelihood import score_split, standard_error
+from unordinal.evaluate.likelihood import Evaluate, score_split
 from unordinal.flows.density import DiagonalNormal, StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow
+from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
+from unordinal.nets.classes import ClassTransformer
+from unordinal.numerics import standard_error
 from unordinal.surjections.cartesian import BinaryProduct
 
 K, L, T = 3, 2, 4
@@ -39,7 +43,8 @@ def exact_bits() -> float:
 )
 def test_scores_are_unbiased_and_their_error_honest(times: str, repeats: int) -> None:
     split, model = events(20), tiny_model()
-    scores = [score_split(model, split, times=times, repeats=repeats, seed=seed) for seed in range(60)]  # type: ignore[arg-type]
+    asked = [Evaluate(times=times, repeats=repeats, seed=seed) for seed in range(60)]  # type: ignore[arg-type]
+    scores = [score_split(model, split, each) for each in asked]
     values = np.array([s.bits_per_dim for s in scores])
     spread = values.std(ddof=1)
     assert abs(values.mean() - exact_bits()) < 4.5 * spread / math.sqrt(60)
@@ -52,7 +57,9 @@ def test_scores_are_unbiased_and_their_error_honest(times: str, repeats: int) ->
 
 def test_more_repeats_lower_the_error() -> None:
     split, model = events(20), tiny_model()
-    one, four = ([score_split(model, split, repeats=r, seed=s).bits_per_dim for s in range(40)] for r in (1, 4))
+    one, four = (
+        [score_split(model, split, Evaluate(repeats=r, seed=s)).bits_per_dim for s in range(40)] for r in (1, 4)
+    )
     assert np.std(four) < 0.75 * np.std(one)
 
 
@@ -60,10 +67,10 @@ def test_a_seed_reproduces_and_leaves_the_callers_generator_alone() -> None:
     split, model = events(2), tiny_model()
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first, second = (score_split(model, split, seed=1).bits_per_dim for _ in range(2))
+    first, second = (score_split(model, split, Evaluate(seed=1)).bits_per_dim for _ in range(2))
     assert first == second
     assert torch.equal(before, torch.get_rng_state())
-    assert score_split(model, split, seed=2).bits_per_dim != first
+    assert score_split(model, split, Evaluate(seed=2)).bits_per_dim != first
 
 
 def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain() -> None:
@@ -82,14 +89,43 @@ def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_examples": 0}, "`num_examples` must be at least 1, got 0"),
-        ({"repeats": 0}, "`repeats` must be at least 1, got 0"),
+        ({"num_examples": 0}, "`num_examples` must be a whole number of at least 1, got 0"),
+        ({"repeats": 0}, "`repeats` must be a whole number of at least 1, got 0"),
         ({"num_examples": 99}, "`num_examples` is 99, but the test split has only 18"),
+        ({"k": 0, "bound": "iwbo"}, "`k` must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "`seed` must be a whole number between 0 and"),
+        ({"bound": "elb"}, "`bound` must be one of elbo, iwbo, got 'elb'"),
+        ({"times": "some"}, "`times` must be one of stratified, all"),
+        ({"repeats": 3, "bound": "iwbo"}, "`repeats` 3 is for the ELBO; with `bound` iwbo give `k`"),
+        ({"in_order": True, "split": "exact"}, "`in_order` is for exact likelihoods of a text"),
+        ({"order": "random", "repeats": 2}, "`order` gives an exact likelihood"),
+        ({"num_examples": 3, "split": "exact"}, "scores every x; leave out `num_examples` 3"),
+        ({"order": "random"}, "`order` is for diffusions with a mask"),
+        ({"in_order": True}, "only for a text and a model with a memory"),
     ],
 )
-def test_impossible_requests_are_refused(settings: dict[str, int], message: str) -> None:
+def test_impossible_requests_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        score_split(tiny_model(), events(2), **settings)  # type: ignore[arg-type]
+        score_split(tiny_model(), events(2), Evaluate(**settings))
+
+
+def test_an_exact_likelihood_leaves_nothing_to_draw() -> None:
+    model = AutoregressiveModel(ClassTransformer(K, width=8, num_blocks=1, num_heads=1), event_shape=(L,))
+    score = score_split(model, events(2))
+    assert (score.kind, score.method) == ("exact", "one pass")
+    assert score.per_example is not None
+    with torch.no_grad():
+        expected = -model.log_prob(all_events(K, (L,))).double().repeat(2) / (math.log(2) * L)
+    torch.testing.assert_close(torch.tensor(score.per_example, dtype=torch.float64), expected)
+    assert score_split(model, events(2), Evaluate(repeats=1)).bits_per_dim == score.bits_per_dim
+    for asked in (Evaluate(repeats=2), Evaluate(bound="iwbo", k=3)):
+        with pytest.raises(ValueError, match="likelihood is exact: leave out"):
+            score_split(model, events(2), asked)
+
+
+def test_an_empty_split_is_refused() -> None:
+    with pytest.raises(ValueError, match="the val split has no complete example"):
+        score_split(tiny_model(), Split(np.zeros((0, L), np.uint8)), split_name="val")
 
 
 def coins(num_classes: int = 4, length: int = 3) -> ArgmaxFlow:
@@ -109,15 +145,15 @@ class Counting(ArgmaxFlow):
 
     rows: list[int]
 
-    def log_weight(self, x: Tensor) -> Tensor:
+    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         self.rows.append(len(x))
-        return super().log_weight(x)
+        return super().log_weight(x, generator=generator)
 
 
 def test_iwbo_tightens_towards_the_truth() -> None:
     split = Split(all_events(4, (3,)).numpy().astype(np.uint8))
-    scores = [score_split(coins(), split, bound="iwbo", k=k, seed=1) for k in (1, 10, 1000)]
-    elbo = score_split(coins(), split, repeats=30)
+    scores = [score_split(coins(), split, Evaluate(bound="iwbo", k=k, seed=1)) for k in (1, 10, 1000)]
+    elbo = score_split(coins(), split, Evaluate(repeats=30))
     bits = [s.bits_per_dim for s in scores]
     assert bits[0] > bits[1] > bits[2]
     assert bits[2] == pytest.approx(2.0, abs=0.01)  # log2 of 4 codes
@@ -133,7 +169,7 @@ def test_no_call_grows_with_k() -> None:
     split = Split(np.zeros((3, 256), np.uint8))
     for k in (10, 1000):
         model.rows = []
-        score_split(model, split, bound="iwbo", k=k, batch_size=32)
+        score_split(model, split, Evaluate(bound="iwbo", k=k, batch_size=32))
         assert sum(model.rows) == 3 * k
         assert max(model.rows) <= 32
 
@@ -143,5 +179,5 @@ def test_a_density_that_knows_the_answer_is_scored_at_it() -> None:
     model = ArgmaxFlow(BinaryProduct(2, StandardLogistic((1, 1))), DiagonalNormal((1, 1)), event_shape=(1,))
     model.density.mean.data.fill_(4.0)  # type: ignore[operator]
     split = Split(np.ones((50, 1), np.uint8))
-    score = score_split(model, split, bound="iwbo", k=20_000)
+    score = score_split(model, split, Evaluate(bound="iwbo", k=20_000))
     assert abs(score.bits_per_dim) < 0.05

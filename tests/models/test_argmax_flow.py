@@ -20,9 +20,9 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.errors import NotANumberError
-from unordinal.evaluate.scorer import iwbo
 from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
+from unordinal.models.bound import importance_bound
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings, SurjectionName
 from unordinal.recipes.settings import (
@@ -108,7 +108,7 @@ def test_p_of_x_by_quadrature() -> None:
         chosen = model.surjection.quantize(v)[:, 0]
         p = torch.stack([(mass * ((chosen == x).double() - on_the_line * (chosen == x))).sum() for x in range(2)])
         p[1] += (mass * on_the_line).sum()  # argmax gives ties to the first
-        log_p, variance = iwbo(model, torch.tensor([[0], [1]]), 200_000, 50_000, lambda _: None)
+        log_p, variance = importance_bound(model, torch.tensor([[0], [1]]), 200_000, rows=50_000)
     assert abs(float(p.sum()) - 1) < 0.02  # the density's tails reach beyond the grid
     assert bool(((log_p.exp() - p).abs() < 5 * variance.sqrt() * p + 0.02).all())
 
@@ -119,7 +119,7 @@ def test_a_binary_flow_of_independent_normals_is_exactly_uniform() -> None:
     events = all_events(4, (L,))
     torch.manual_seed(0)
     with torch.no_grad():
-        log_p, variance = iwbo(model, events, 50_000, 50_000, lambda _: None)
+        log_p, variance = importance_bound(model, events, 50_000, rows=50_000)
     exact = -4 * math.log(2)
     assert bool(((log_p - exact).abs() < 5 * variance.sqrt()).all())
     counts = torch.bincount((model.sample(20_000) * torch.tensor([4, 1])).sum(1), minlength=16).double()
@@ -149,7 +149,7 @@ def test_invalid_codes_are_kept_counted_or_drawn_anew() -> None:
     model = ArgmaxFlow(BinaryProduct(3, StandardLogistic((L, 2))), StandardNormal((L, 2)), event_shape=(L,))
     x = model.sample(2000, generator=torch.Generator().manual_seed(0))
     assert abs(float((x == 3).double().mean()) - 0.25) < 0.04  # the fourth code, a quarter of the mass
-    assert model.abilities.invalid_codes
+    assert model.has_invalid_codes
     again = model.sample(300, generator=torch.Generator().manual_seed(0), invalid="resample")
     assert int(again.max()) == 2
     counts = torch.bincount((again * torch.tensor([3, 1])).sum(1), minlength=9).double()

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from contracts import all_events, chi_square_p_value, frequencies
 from torch import Tensor, nn
 
 from unordinal.data.spec import DataSpec
-from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.models.autoregressive import AutoregressiveModel, log_likelihood
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.arm import ArmSettings
-from unordinal.recipes.settings import Transformer
+from unordinal.nets.settings import Transformer
 
 K, L = 3, 4
 SMALL: dict[str, Any] = {"width": 8, "num_blocks": 2, "num_heads": 2, "conv": 3}
@@ -56,7 +57,7 @@ def test_the_bound_is_the_chain_rule() -> None:
         filled = torch.cat([x[:, :place], torch.zeros_like(x[:, place:])], dim=1)  # what comes later must not matter
         log_p = torch.log_softmax(model.net(filled)[:, place], -1)
         expected += log_p.gather(-1, x[:, place : place + 1]).squeeze(-1)
-    for score in (model.elbo(x), model.log_weight(x), model.log_prob(x), -model(x)):
+    for score in (model.elbo(x), model.log_prob(x), -model(x)):
         torch.testing.assert_close(score, expected)
 
 
@@ -81,6 +82,8 @@ def test_temperature() -> None:
     coldest = model.sample(2, temperature=0.0)
     assert torch.equal(coldest[0], coldest[1])
     assert torch.equal(model.sample(2, temperature=1e-300), coldest)
+    assert torch.equal(model.sample(2, temperature=1e-40), coldest)
+    assert torch.equal(made("arm").sample(2, temperature=1e-40), made("arm").sample(2, temperature=0.0))  # float32
     assert torch.equal(model.sample(2, temperature=1e-30), coldest)
     assert int(coldest[0, 0]) == int(logits.argmax())
 
@@ -110,13 +113,16 @@ def test_scoring_in_order_remembers_what_came_before() -> None:
         parameter.data += 0.5 * torch.randn_like(parameter)
     model = model.double().eval()
     text = torch.randint(K, (1, 32))
-    in_order, _ = model.log_prob_in_order(text.view(4, 8))
+    assert model.stepper.in_order is not None
+    in_order, _ = model.stepper.in_order(text.view(4, 8), None)
     torch.testing.assert_close(in_order.sum(), model.log_prob(text)[0])  # one long sequence
     alone = model.log_prob(text.view(4, 8))
     torch.testing.assert_close(in_order[0], alone[0])
     assert not torch.allclose(in_order[1:], alone[1:])
-    with pytest.raises(ValueError, match="only a network with a memory"):
-        made("arm").log_prob_in_order(text.view(4, 8))
+    first, memory = model.stepper.in_order(text.view(4, 8)[:2], None)
+    second, _ = model.stepper.in_order(text.view(4, 8)[2:], memory)
+    torch.testing.assert_close(torch.cat([first, second]), in_order)  # the memory is passed on
+    assert made("arm").stepper.in_order is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_scoring_in_order_remembers_what_came_before() -> None:
         ({"num_samples": 1, "prompt": torch.zeros(9, dtype=torch.long)}, "the prompt has 9 symbols, more than the 4"),
         ({"num_samples": 1, "prompt": torch.tensor([7])}, "the prompt has class 7"),
         ({"num_samples": 1, "prompt": torch.tensor([-3, 1])}, "the prompt has class -3"),
-        ({"num_samples": 1, "prompt": torch.tensor([[1]])}, r"one row of classes, \(P,\); got shape \(1, 1\)"),
+        ({"num_samples": 1, "prompt": torch.tensor([[1]])}, r"one row of integer classes, \(P,\); got shape \(1, 1\)"),
         ({"num_samples": 1, "steps": 3}, "has no setting steps"),
     ],
 )
@@ -235,8 +241,11 @@ def test_known_positions_elsewhere_by_particles() -> None:
 
 def test_conditionals_are_those_of_the_chain_rule() -> None:
     model, states, p = table_model()
-    each = model.conditionals(states).gather(-1, states.unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(each.prod(-1), p)
+    log_p = model.stepper.log_probs(states)
+    torch.testing.assert_close(log_p.exp().sum(-1), torch.ones(27, 3, dtype=torch.float64))
+    torch.testing.assert_close(log_p.gather(-1, states.unsqueeze(-1)).sum((1, 2)).exp(), p)
+    with pytest.raises(ValueError, match="class 3, but num_classes=3"):
+        model.stepper.log_probs(states + 1)
 
 
 @pytest.mark.parametrize(
@@ -253,5 +262,92 @@ def test_what_cannot_be_known_is_refused(settings: dict[str, Any], message: str)
     model, _, _ = table_model()
     with pytest.raises(ValueError, match=message):
         model.sample(2, **settings)
-    with pytest.raises(ValueError, match="without `noise`"):
-        model.conditionals(all_events(3, (3,)), noise=0.1)
+
+
+def tempered(model: AutoregressiveModel, states: Tensor, temperature: float) -> Tensor:
+    """The probabilities of all events when every position is drawn at a temperature."""
+    log_p = torch.log_softmax(model.net(states).detach() / temperature, -1)
+    return log_p.gather(-1, states.unsqueeze(-1)).sum((1, 2)).exp()
+
+
+@pytest.mark.parametrize("known", [(-1, 0, -1), (-1, -1, 2), (0, -1, 2)])
+def test_known_positions_at_a_temperature_follow_the_tempered_conditional(known: tuple[int, ...]) -> None:
+    """Candidates are weighed at the temperature at which they are drawn."""
+    model, states, p = table_model()
+    given = torch.tensor(known)
+    rows = ((given < 0) | (states == given)).all(1)
+    cold, plain = (torch.where(rows, q, 0.0) / q[rows].sum() for q in (tempered(model, states, 0.5), p))
+    x = model.sample(5_000, known=given, particles=256, temperature=0.5, generator=torch.Generator().manual_seed(0))
+    found = counts_of(x) / 5_000
+    assert float((found - cold).abs().sum() / 2) < 0.03
+    assert float((found - plain).abs().sum() / 2) > 0.06  # the temperature matters
+
+
+def test_known_positions_that_no_candidate_can_have_at_temperature_0() -> None:
+    model, states, _ = table_model()
+    for wrong in range(3):
+        known = torch.tensor([-1, -1, wrong])
+        x = model.sample(4, known=known, temperature=0.0)
+        assert bool((x[:, 2] == wrong).all())
+        assert torch.equal(x[:, :2], model.sample(4, temperature=0.0)[:, :2])
+
+
+@pytest.mark.parametrize("given", [torch.tensor([2, 0]), np.array([2, 0]), [2, 0], (2, 0)])
+def test_prompts_and_known_positions_may_be_tensors_arrays_or_lists(given: Any) -> None:
+    model = made("arm")
+    expected = model.sample(3, prompt=torch.tensor([2, 0]), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(model.sample(3, prompt=given, generator=torch.Generator().manual_seed(0)), expected)
+    known = type(given)([2, 0, -1, -1]) if isinstance(given, list | tuple) else np.array([2, 0, -1, -1])
+    assert model.sample(3, known=known)[:, :2].tolist() == [[2, 0]] * 3
+
+
+@pytest.mark.parametrize("name", ["prompt", "known"])
+def test_ragged_lists_are_refused_in_one_line(name: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must be .* lists of equal length, got list") as error:
+        made("arm").sample(2, **{name: [[0, 1], [0]]})
+    assert "\n" not in str(error.value)
+
+
+def test_the_stepper_draws_what_the_model_scores() -> None:
+    """Step by step, with sequences that are picked again and again, as a beam search picks them."""
+    model, states, _ = table_model()
+    stepper, generator = model.stepper, torch.Generator().manual_seed(0)
+    whole = stepper.log_probs(states)
+    state, before, rows = stepper.first_state(len(states)), None, torch.arange(len(states))
+    for place in range(3):
+        log_p, state = stepper.next_log_probs(before, state)
+        torch.testing.assert_close(log_p, whole[rows, place])
+        before = states[rows, place]
+        index = torch.randint(len(rows), (40,), generator=generator)
+        rows, before, state = rows[index], before[index], stepper.select_state(state, index)
+
+
+def test_log_probabilities_of_distant_classes_are_finite() -> None:
+    """Where logits differ by 200 the probability is 0 in float32, and its logarithm is not."""
+    model = made("arm")
+    with torch.no_grad():
+        model.net.out.bias.copy_(torch.tensor([0.0, 200.0, -200.0]))
+    x = torch.tensor([[2, 0, 1, 2]])
+    log_p = model.stepper.log_probs(x)
+    assert bool(torch.isfinite(log_p).all())
+    torch.testing.assert_close(log_p.gather(-1, x.unsqueeze(-1)).sum((1, 2)), model.log_prob(x))
+
+
+def test_likelihoods_of_short_logits_are_computed_in_float32() -> None:
+    logits = torch.randn(2, 50, 256, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    x = torch.randint(256, (2, 50), generator=torch.Generator().manual_seed(1))
+    got = log_likelihood(logits, x)
+    assert got.dtype == torch.float32
+    exact = torch.log_softmax(logits.double(), -1).gather(-1, x.unsqueeze(-1)).sum((1, 2))
+    torch.testing.assert_close(got.double(), exact, rtol=1e-5, atol=1e-4)
+
+
+def test_the_parts_that_it_has() -> None:
+    model = made("arm")
+    assert model.denoiser is None
+    assert model.times is None
+    assert model.weights is None
+    assert model.network is not None
+    assert made("xl").network is None  # it has a memory
+    x = model.network.inputs["x"]
+    assert model.network.module(x).shape == (2, L, K)

@@ -6,7 +6,8 @@ from unordinal.data.spec import DataSpec
 from unordinal.models.categorical_nf import BayesDecoder
 from unordinal.models.latent_flow import LatentFlow
 from unordinal.recipes.latent_flow import CategoricalNfSettings
-from unordinal.recipes.settings import LSTM, Mixture
+from unordinal.nets.settings import LSTM
+from unordinal.recipes.settings import Mixture
 
 K, L = 3, 2
 

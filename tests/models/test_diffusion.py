@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from unordinal.config import ModelSettings
 from unordinal.data.spec import DataSpec
-from unordinal.diffusion.absorbing import MaskCountNoise
+from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.models.diffusion import Diffusion
 from unordinal.recipes.diffusion import MultinomialSettings
-from unordinal.recipes.settings import DiffusionTransformer, UNet
+from unordinal.nets.settings import DiffusionTransformer, UNet
 
 K, L, T = 3, 2, 4
 
@@ -114,7 +114,7 @@ def test_observe_recovers_the_loss_at_each_time() -> None:
     torch.set_rng_state(state)
     plain = model.loss_at(x, t)
     model.hooks.observe(t, weighted.detach())
-    torch.testing.assert_close(model.times.mean_square, plain.detach().float().square(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(model.time_sampler.mean_square, plain.detach().float().square(), rtol=1e-5, atol=1e-6)
 
 
 def test_denoiser_output_is_bayes_of_the_leave_one_out_one() -> None:
@@ -123,7 +123,7 @@ def test_denoiser_output_is_bayes_of_the_leave_one_out_one() -> None:
     states, t = all_events(K, (L,)), torch.full((K**L,), 2)
     with torch.no_grad():
         r = torch.softmax(denoiser.logits(states, t), -1)
-        alpha = float(cosine_schedule(T)[2].exp())
+        alpha = float(cosine_schedule(T).log_alpha(torch.tensor(2)).exp())
         likelihood = alpha * torch.nn.functional.one_hot(states, K) + (1 - alpha) / K
         product = r * likelihood
         expected = torch.softmax(plain.logits(states, t), -1)
@@ -164,7 +164,7 @@ def test_a_seed_reproduces_samples_and_chain() -> None:
     model = tiny_model()
     first, second = (model.sample(8, generator=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
-    chain = list(model.chain(8, generator=torch.Generator().manual_seed(3), steps=2))
+    chain = list(model.denoiser.chain(8, generator=torch.Generator().manual_seed(3), steps=2))
     assert [t for t, _ in chain] == [4, 2, 0]
 
 
@@ -208,9 +208,9 @@ def test_what_importance_has_learned_is_restored() -> None:
     for _ in range(60):
         draw = model.hooks.draw(64)
         model.hooks.observe(draw, model(states[torch.randint(len(states), (64,))], draw).detach())
-    assert float(model.times.probabilities().std()) > 0.01
+    assert float(model.time_sampler.probabilities().std()) > 0.01
     other.hooks.restore(model.hooks.state())
-    assert torch.equal(other.times.probabilities(), model.times.probabilities())
+    assert torch.equal(other.time_sampler.probabilities(), model.time_sampler.probabilities())
     assert not any("times" in name for name in model.state_dict())  # published weights hold no statistics
 
 
@@ -279,7 +279,6 @@ def test_maps_have_any_size_and_a_seed_reproduces_them() -> None:
         (MultinomialSettings(DiffusionTransformer()), (4, 4), "takes sequences"),
         (MultinomialSettings(UNet(), output="denoisr"), (4, 4), "unknown output 'denoisr'"),  # type: ignore[arg-type]
         (MultinomialSettings(UNet(), times="importanse"), (4, 4), "unknown times"),  # type: ignore[arg-type]
-        (MultinomialSettings(UNet(), schedule="sine"), (4, 4), "unknown schedule 'sine'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_does_not_fit_is_refused(config: ModelSettings, shape: tuple[int, ...], message: str) -> None:
@@ -317,29 +316,82 @@ def test_orders_of_an_absorbing_model() -> None:
     given = model.log_prob_of_order(states, torch.tensor([2, 0, 1]), num_given=1)  # p(x_0, x_1 | x_2)
     for value in range(3):
         assert float(given[states[:, 2] == value].exp().sum()) == pytest.approx(1)
+    timed = Diffusion(TableNet(3, 3, 1, num_input_classes=4), noise=AbsorbingNoise(3), event_shape=(3,))
+    uniform = Diffusion(TableNet(3, 3, 0), noise=ContinuousUniformNoise(3), event_shape=(3,))
+    assert model.orders is not None
+    for other in (tiny_model(), timed, uniform):
+        assert other.orders is None
     for call, message in (
         (lambda: model.log_prob_of_order(states, torch.tensor([0, 0, 1])), "each of the 3 positions once"),
-        (lambda: tiny_model().log_prob_of_order(states, torch.arange(3)), "only absorbing noise"),
+        (lambda: tiny_model().log_prob_of_order(all_events(K, (L,)), torch.arange(L)), "order"),  # no mask
+        (lambda: timed.log_prob_of_order(states, torch.arange(3)), "order"),  # needs a time
+        (lambda: timed.log_weight(states), "order|importance weights"),
+        (lambda: uniform.log_weight(states), "order|importance weights"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
 
 
+class InHalf(nn.Module):
+    """A table of logits in bfloat16, as autocast makes them."""
+
+    def __init__(self, num_classes: int, length: int, num_steps: int, num_input_classes: int | None = None):
+        super().__init__()
+        self.table = TableNet(num_classes, length, num_steps, num_input_classes=num_input_classes)
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        return self.table(z, time).to(torch.bfloat16)
+
+
 @torch.no_grad()
-def test_probabilities_of_single_positions() -> None:
-    model, states = masked_model(), all_events(3, (3,))
-    found = model.conditionals(states)
-    hidden = states.clone()
-    hidden[:, 1] = 3
-    torch.testing.assert_close(found[:, 1], torch.softmax(model.net(hidden, torch.ones(27)), -1)[:, 1])
-    noise = ContinuousUniformNoise(3)
-    uniform = Diffusion(TableNet(3, 3, 0), noise=noise, event_shape=(3,))
-    t = torch.full((27,), 0.3, dtype=torch.float64)
-    r = torch.softmax(uniform.logits(states, t), -1)
-    likelihood = noise.marginal(torch.arange(3).unsqueeze(1), t[:3])[:, 0]  # q(z | x), (x, z)
-    bayes = r * likelihood[:, states].permute(1, 2, 0)
-    torch.testing.assert_close(uniform.conditionals(states, noise=0.3), bayes / bayes.sum(-1, keepdim=True))
-    with pytest.raises(ValueError, match="must be between 0 and 1; got None"):
-        uniform.conditionals(states)
-    with pytest.raises(ValueError, match="leave out `noise`"):
-        model.conditionals(states, noise=0.5)
+def test_losses_of_short_logits_are_computed_in_float32() -> None:
+    """The closed form loses its digits in bfloat16, and with them its sign."""
+    states = all_events(K, (L,))
+    for noise in (UniformNoise(K, cosine_schedule(1000)), ContinuousUniformNoise(K), AbsorbingNoise(K)):
+        net = InHalf(K, L, 1, num_input_classes=noise.num_input_classes)
+        model = Diffusion(net, noise=noise, event_shape=(L,))
+        for t in (1, 2, 500, 1000) if noise.num_steps else (0.001, 0.3, 1.0):
+            times = torch.full((len(states),), t)
+            z = noise.corrupt(states, times, generator=torch.Generator().manual_seed(0))
+            logits = model.logits(z, times)
+            assert logits.dtype == torch.float32
+            got = noise.loss(logits, states, z, times)
+            assert got.dtype == torch.float32
+            exact = noise.loss(net(z, noise.network_time(times)).double(), states, z, times)
+            torch.testing.assert_close(got.double(), exact, rtol=1e-4, atol=1e-5)
+    model = Diffusion(InHalf(K, L, 1), noise=UniformNoise(K, cosine_schedule(1000)), event_shape=(L,))
+    torch.manual_seed(0)
+    first = torch.stack([model.loss_at(states, torch.ones(len(states), dtype=torch.long)) for _ in range(200)])
+    assert first.dtype == torch.float32
+    assert float(first.min()) > 0
+
+
+@torch.no_grad()
+def test_a_generator_reproduces_bounds_and_weights() -> None:
+    states = all_events(K, (L,))
+    for model in (tiny_model(), masked_model()):
+        x = states if model.event_shape == (L,) else all_events(3, (3,))
+        for score in (model.elbo, model.log_weight):
+            torch.manual_seed(0)
+            before = torch.get_rng_state()
+            first, second, other = (score(x, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+            assert torch.equal(first, second)
+            assert not torch.equal(first, other)
+            assert torch.equal(torch.get_rng_state(), before)  # nothing of torch's own is used
+
+
+def test_the_parts_that_a_diffusion_has() -> None:
+    plain, masked = tiny_model(), masked_model()
+    assert plain.times.num == T
+    assert masked.times.num is None
+    assert plain.orders is None
+    assert masked.orders is not None
+    assert plain.weights is not None
+    assert masked.weights is not None
+    assert plain.stepper is None
+    assert not plain.has_invalid_codes
+    uniform = Diffusion(TableNet(3, 3, 0), noise=ContinuousUniformNoise(3), event_shape=(3,))
+    assert uniform.weights is None
+    x, t = plain.network.inputs["x"], plain.network.inputs["t"]
+    with torch.no_grad():
+        torch.testing.assert_close(plain.network.module(x, t), plain.logits(x, t))

@@ -9,7 +9,8 @@ from unordinal.data.spec import DataSpec
 from unordinal.models.discrete_flow import DiscreteFlow, ModuloLayer, shifted_back, straight_through, units_of
 from unordinal.progress import Advance
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
-from unordinal.recipes.settings import LSTM, SequenceNet, Transformer
+from unordinal.nets.settings import LSTM, Transformer
+from unordinal.recipes.settings import SequenceNet
 
 L = 3
 NETS: dict[str, SequenceNet] = {"lstm": LSTM(8, 1), "transformer": Transformer(8, 1, num_heads=2)}

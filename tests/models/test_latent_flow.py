@@ -14,7 +14,8 @@ from unordinal.data.spec import DataSpec
 from unordinal.models.latent_flow import KlWarmup, LatentFlow
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.latent_flow import CategoricalNfSettings, LatentFlowSettings, VaeSettings
-from unordinal.recipes.settings import LSTM, DenseNet, Levels, MapInverse, Mixture, Transformer
+from unordinal.nets.settings import LSTM, DenseNet, Transformer
+from unordinal.recipes.settings import Levels, MapInverse, Mixture
 
 K, L = 3, 2
 MAP = (2, 2)  # of two classes: sixteen maps

@@ -10,7 +10,7 @@ from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.models.diffusion import Diffusion
 from unordinal.recipes import configured
 from unordinal.recipes.continuous import AbsorbingSettings, UniformSettings
-from unordinal.recipes.settings import DiffusionTransformer, Transformer, UNet
+from unordinal.nets.settings import DiffusionTransformer, Transformer, UNet
 
 TEXT, MAPS = DataSpec("text", 5, (8,)), DataSpec("maps", 5, (8, 16))
 SMALL, TIMED = Transformer(16, 1, 2), DiffusionTransformer(16, 1, 2, 0)
@@ -22,9 +22,9 @@ def test_what_the_settings_build() -> None:
     assert counted.complementary
     timed = AbsorbingSettings(TIMED, draws="time", complementary=False, schedule="cosine", num_steps=7).build(TEXT)
     assert type(timed.noise) is AbsorbingNoise
-    assert (timed.noise.num_steps, timed.abilities.steps) == (7, 7)
+    assert (timed.noise.num_steps, timed.times.num) == (7, 7)
     assert timed.net(torch.full((1, 8), 5), torch.ones(1)).shape == (1, 8, 5)
-    assert UniformSettings(TIMED).build(TEXT).abilities.steps is None
+    assert UniformSettings(TIMED).build(TEXT).times.num is None
 
 
 @pytest.mark.parametrize("name", ["uniform", "absorbing"])
@@ -53,7 +53,6 @@ def test_a_network_without_time_does_not_depend_on_it() -> None:
         AbsorbingSettings(TIMED),
         AbsorbingSettings(UNet()),
         replace(AbsorbingSettings(SMALL), num_steps=10),
-        replace(AbsorbingSettings(SMALL), schedule="cosine"),
         AbsorbingSettings(SMALL, draws="time"),
     ],
 )

@@ -6,7 +6,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.models.discrete_flow import AutoregressiveModulo, BipartiteModulo
 from unordinal.recipes import RECIPES, configured
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
-from unordinal.recipes.settings import LSTM
+from unordinal.nets.settings import LSTM
 
 
 def test_autoregressive_layers_change_their_direction() -> None:

@@ -13,7 +13,8 @@ from unordinal.recipes.parts import (
     require_shape,
     side_multiple,
 )
-from unordinal.recipes.settings import LSTM, CouplingLayers, DenseNet, Levels, MapInverse, Mixture, SequenceInverse
+from unordinal.nets.settings import LSTM, DenseNet
+from unordinal.recipes.settings import CouplingLayers, Levels, MapInverse, Mixture, SequenceInverse
 
 INVERSE = SequenceInverse(4)
 LEVELS = Levels(DenseNet(4, 1), 3, 1)

@@ -15,13 +15,16 @@ from torch import Tensor, nn
 
 from unordinal.api import fit
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig, paths_of, with_settings
-from unordinal.data import Data, data_from_array
+from unordinal.data import Data, load_data, source_of
+from unordinal.data.docs import DocsSource
 from unordinal.data.spec import DataSpec
+from unordinal.data.streets import StreetsSource
+from unordinal.data.text import TextSource
 from unordinal.model import CategoricalModel, ExactModel, sample_shape
 from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, generator_of, seed_step
-from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, shape_wanted
+from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
 
 SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
@@ -68,15 +71,15 @@ def test_scores_and_samples_do_not_depend_on_the_mode(name: str, shape: str) -> 
     model.hooks.initialise(x)
     for parameter in model.parameters():
         parameter.data += 0.05 * torch.randn(parameter.shape)
-    settings: dict[str, Any] = {"steps": 2} if model.abilities.chain else {}
+    settings: dict[str, Any] = {"steps": 2} if model.denoiser else {}
     found = []
     for mode in (True, False):
         model.train(mode)
         torch.manual_seed(1)
         with torch.no_grad():
-            scores = [model.elbo(x), *([] if model.abilities.times else [model.log_weight(x)])]
+            scores = [model.elbo(x), *([] if model.times or not model.weights else [model.weights(x)])]
         drawn = model.sample(2, generator=generator.manual_seed(2), **settings)
-        if model.abilities.reconstructs:
+        if model.reconstruct:
             drawn = torch.cat([drawn, model.reconstruct(x, generator=generator.manual_seed(3))])
         found.append((torch.stack(scores), drawn))
         assert model.training == mode
@@ -89,24 +92,48 @@ def test_what_a_model_lacks_is_refused_by_name(name: str, shape: str) -> None:
     model = built(name, shape)
     with pytest.raises(ValueError, match="has no setting colour"):
         model.sample(1, colour="red")
-    can = model.abilities
-    for setting, is_able in (("steps", can.chain), ("temperature", can.temperature), ("prompt", can.prompt)):
+    steps, prompts = model.denoiser is not None, model.stepper is not None
+    for setting, is_able in (("steps", steps), ("temperature", steps or prompts), ("prompt", prompts)):
         if not is_able:
             given: dict[str, Any] = {setting: 1}
             with pytest.raises(ValueError, match=f"has no setting {setting}"):
                 model.sample(1, **given)
-    if not can.times:
-        with pytest.raises(ValueError, match="no mean over times"):
-            model.elbo_at(torch.zeros((1, *model.event_shape), dtype=torch.long), torch.zeros(1))
-    if not can.in_order:
-        with pytest.raises(ValueError, match="memory"):
-            model.log_prob_in_order(torch.zeros((1, *model.event_shape), dtype=torch.long))
+
+
+PARTS = ("stepper", "denoiser", "times", "orders", "weights", "reconstruct", "network")
+FLOWS = {name: {"weights"} for name in RECIPES if name.startswith(("argmax", "uniform-d", "variational"))}
+HAVE: dict[str, set[str]] = {
+    **FLOWS,
+    "multinomial": {"denoiser", "times", "weights", "reconstruct", "network"},
+    "uniform": {"denoiser", "times", "reconstruct", "network"},
+    "absorbing": {"denoiser", "times", "orders", "weights", "reconstruct", "network"},
+    "arm": {"stepper", "network"},
+    "arm-xl": {"stepper"},
+    "discrete-flow": set(),
+    "latent-af-af": {"weights", "reconstruct"},
+    "latent-iaf-scf": {"weights", "reconstruct"},
+    "categorical-nf": {"weights", "reconstruct"},
+    "vae": {"weights", "reconstruct"},
+}
+
+
+@pytest.mark.parametrize(("name", "shape"), EVERY)
+def test_every_model_has_its_parts_and_no_others(name: str, shape: str) -> None:
+    model = built(name, shape)
+    assert {part for part in PARTS if getattr(model, part) is not None} == HAVE[name]
+    if model.stepper is not None:
+        assert (model.stepper.in_order is not None) == (name == "arm-xl")
+    if model.times is not None:
+        assert model.times.num == {"multinomial": 1000 if shape == "sequences" else 4000}.get(name)
+    if model.denoiser is not None:
+        assert (model.denoiser.conditionals is not None) == (name == "absorbing")
+        assert (model.denoiser.posterior is not None) == (name != "absorbing")
 
 
 @pytest.mark.parametrize("name", sorted(experiments()))
 def test_smaller_sizes_keep_the_model_they_bound(name: str) -> None:
     paper = configured(name, "paper")
-    kept = ("num_steps", "schedule", "flow", "surjection", "base")
+    kept = ("num_steps", "flow", "surjection", "base")
     for size in ("tiny", "small"):
         config = configured(name, size)
         assert (config.preset, config.size, config.data) == (name, size, paper.data)
@@ -122,9 +149,11 @@ def test_names_and_shapes() -> None:
     assert experiments()["toy/eight-gaussians"] == ("argmax-ar", "toy")
     assert {task for _, task in experiments().values()} == set(EXPERIMENT_DATA)
     assert len(experiments()) == 35
-    assert shape_wanted("cityscapes/vae") == "maps"
-    assert shape_wanted("text8/arm") == "sequences"
-    assert shape_wanted("arm") is None
+    assert {name: configured(name).data.shape for name in ("cityscapes/vae", "text8/arm", "toy/discrete-flow")} == {
+        "cityscapes/vae": "maps",
+        "text8/arm": "sequences",
+        "toy/discrete-flow": "sequences",
+    }
     assert [configured("multinomial", "tiny", s).model.net.__class__.__name__ for s in ("sequences", "maps")] == [  # type: ignore[attr-defined]
         "DiffusionTransformer",
         "UNet",
@@ -135,9 +164,29 @@ def test_names_and_shapes() -> None:
         (lambda: configured("cityscapes/arm"), "the paper did not run arm on cityscapes"),
         (lambda: configured("arm", "big"), "unknown size 'big'; expected tiny, small, paper"),
         (lambda: configured("arm", "tiny", "maps"), "arm is a model of sequences, but the data are maps"),
+        (lambda: configured("arm", data=source_of("streets")), "arm is a model of sequences, but the data are maps"),
+        (lambda: configured("vae", data=source_of("docs")), "vae is a model of maps, but the data are sequences"),
+        (
+            lambda: configured("text8/arm", data=source_of("streets")),
+            "text8/arm takes sequences, but streets gives maps; use a text or an array of sequences",
+        ),
+        (
+            lambda: configured("cityscapes/vae", data=source_of("docs")),
+            "cityscapes/vae takes maps, but docs gives sequences; use streets, cityscapes or maps:PATH",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_data_of_ones_own_take_the_settings_of_the_experiment_that_their_format_has() -> None:
+    plain = configured("arm", data=source_of("docs"))
+    assert plain.data == DocsSource()  # a model by name leaves data as they are
+    assert configured("text8/arm", data=source_of("docs")).data == DocsSource("text8", 256)
+    assert configured("enwik8/arm", data=source_of("text:a.txt")).data.adapted(path="a") == TextSource("a", "bytes", 320)
+    assert configured("cityscapes/vae", data=source_of("streets")).data == StreetsSource(flips=True)
+    rows = source_of([[0, 1], [1, 0]])
+    assert configured("arm", data=rows).data is rows
 
 
 # --- a family from outside the package: its class, its settings and one line -----------------------------------------
@@ -201,7 +250,7 @@ def test_a_family_from_outside_is_trained_resumed_scored_and_sampled(
     assert [len(text) for text in sampled.json["samples"]] == [16] * 3
     assert "text8/histogram" in cli("presets", "--json").json["presets"]
     assert cli("train", "text8/histogram", *own, "--out", "other").code == 0
-    refused(cli("sample", "run", "--steps", 3), "--steps is for models that have reverse steps")
+    refused(cli("sample", "run", "--steps", 3), "--steps is for diffusions")
     refused(cli(*words, "--model.sprad", 1), "--model.spread")
 
 
@@ -214,7 +263,7 @@ import resource, sys, tempfile
 from dataclasses import replace
 from pathlib import Path
 import numpy as np, torch
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.recipes import configured
 from unordinal.train.loop import Loop
 from unordinal.runs.folder import RunFolder
@@ -222,7 +271,7 @@ from unordinal.runs.folder import RunFolder
 config = configured(sys.argv[1])
 x = np.random.default_rng(0).integers(0, 50_257, (32, 256))
 x[0, 0] = 50_256
-data = data_from_array({"train": x, "val": x[:4], "test": x[:4]})
+data = load_data({"train": x, "val": x[:4], "test": x[:4]})
 with tempfile.TemporaryDirectory() as folder:
     train = replace(config.train, steps=2, minutes=None)
     loop = Loop(config.model.build(data.spec), data, train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))
@@ -242,8 +291,8 @@ def example_data(shape: str) -> Data:
     """Pairs of equal symbols, or blocks of equal pixels."""
     rng = np.random.default_rng(0)
     if shape == "sequences":
-        return data_from_array(rng.integers(0, 4, (1000, 4)).repeat(2, axis=1))
-    return data_from_array(rng.integers(0, 4, (200, 2, 4)).repeat(4, axis=1).repeat(4, axis=2))
+        return load_data(rng.integers(0, 4, (1000, 4)).repeat(2, axis=1))
+    return load_data(rng.integers(0, 4, (200, 2, 4)).repeat(4, axis=1).repeat(4, axis=2))
 
 
 FAMILIES = [("multinomial", "sequences"), ("arm", "sequences"), ("argmax-ar", "sequences"), ("vae", "maps")]
@@ -284,7 +333,7 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
         torch.manual_seed(1)  # bounds with the same draws
         scores.append(float(torch.stack([trained.bits_per_dim(x).detach() for _ in range(4)]).mean()))
     # Of 2 bits before training. Other times make as much of a difference as that after 40 steps.
-    assert scores[0] == pytest.approx(scores[1], rel=0.03, abs=0.15 if model.abilities.times else 0.0)
+    assert scores[0] == pytest.approx(scores[1], rel=0.03, abs=0.15 if model.times else 0.0)
 
 
 def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:
@@ -293,10 +342,10 @@ def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:
     model = config.model.build(SPECS["sequences"])
     assert isinstance(model, Diffusion)
     x = torch.randint(5, (64, 8))
-    flat = model.times.probabilities()
+    flat = model.time_sampler.probabilities()
     model.eval().training_loss(x)
-    assert not model.times.count.any()  # a score teaches nothing
+    assert not model.time_sampler.count.any()  # a score teaches nothing
     for _ in range(6):
         model.train().training_loss(x).mean().backward()
-    assert int(model.times.count.sum()) == 6 * 64
-    assert not torch.allclose(model.times.probabilities(), flat)
+    assert int(model.time_sampler.count.sum()) == 6 * 64
+    assert not torch.allclose(model.time_sampler.probabilities(), flat)

@@ -28,7 +28,8 @@ from unordinal.recipes.arm import ArmSettings
 from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
 from unordinal.recipes.latent_flow import LatentFlowSettings
-from unordinal.recipes.settings import LSTM, DiffusionTransformer, Mixture, SequenceInverse, Transformer
+from unordinal.nets.settings import LSTM, DiffusionTransformer, Transformer
+from unordinal.recipes.settings import Mixture, SequenceInverse
 from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint
 from unordinal.runs.folder import RunFolder
 from unordinal.surjections.argmax import GumbelArgmax
