@@ -19,7 +19,8 @@ from unordinal.config import (
     with_settings,
 )
 from unordinal.data import DATASETS, source_of
-from unordinal.data.arrays import ArraySource, GivenSource
+from unordinal.data.arrays import ArraySource
+from unordinal.data.given import GivenSource
 from unordinal.data.docs import DocsSource
 from unordinal.data.spec import DataSpec
 from unordinal.data.text import TextSource

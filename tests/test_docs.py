@@ -13,12 +13,12 @@ SOURCE = ROOT / "src" / "unordinal"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAME = re.compile(r"`([a-z_/]+\.py): ([A-Za-z_, .]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]")
-OTHERS = {  # options of other programs that the documentation names
-    "--help", "--help-all", "--debug", "--max-bytes", "--version",
-    *("--nproc-per-node", "--nnodes", "--rdzv-endpoint", "--rdzv-backend", "--rdzv-id", "--max-restarts"),
-    *("--master-addr", "--master-port", "--node-rank", "--nodes", "--ntasks-per-node", "--gpus-per-node", "--cpus-per-task"),
-    *("--time", "--signal", "--requeue", "--open-mode", "--standalone", "--only", "--rounds", "--files", "--lines", "--seed"),
-}  # fmt: skip
+OTHER_OPTIONS = """
+--help --help-all --debug --max-bytes --version --nproc-per-node --nnodes --rdzv-endpoint --rdzv-backend --rdzv-id
+--max-restarts --master-addr --master-port --node-rank --nodes --ntasks-per-node --gpus-per-node --cpus-per-task --time
+--signal --requeue --open-mode --standalone --only --rounds --files --lines --seed
+"""
+OTHERS = set(OTHER_OPTIONS.split())  # options of other programs that the documentation names
 
 
 @pytest.fixture(scope="module")

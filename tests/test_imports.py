@@ -19,6 +19,7 @@ ORDER = [
     {"evaluate"},
     {"tasks"},
     {"pretrained"},
+    {"run"},
     {"api"},
     {"cli", "web"},
     {"__main__", "__init__"},

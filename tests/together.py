@@ -16,11 +16,14 @@ from typing import Any
 import torch
 from conftest import small_flags
 
-from unordinal.cli.train import parsed
-from unordinal.data import load_data
+from unordinal.cli.parsing import Command, options_of, read
+from unordinal.cli.train import TrainArgs, setting_options
+from unordinal.cli.words import split
+from unordinal.config import RunConfig, with_settings
+from unordinal.data import source_of
 from unordinal.parallel.group import joined
 from unordinal.parallel.sharding import is_sharded
-from unordinal.recipes import RECIPES
+from unordinal.recipes import RECIPES, configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
 
@@ -64,6 +67,15 @@ def kill_one_of(process: Process) -> None:
     os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
 
 
+def config_of(words: list[str]) -> RunConfig:
+    """The configuration that `unordinal train` makes of its words."""
+    given = split(words)
+    base = configured(given.plain[0], given.value("--size") or "tiny", data=source_of(given.value("--data")))
+    options = setting_options(base)
+    values = read(given, Command("unordinal train", "", ()), [*options_of(TrainArgs), *options])
+    return with_settings(base, {option.key: values[option.key] for option in options if option.key in values})
+
+
 def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
     torch.set_default_dtype(getattr(torch, dtype))
     found = {}
@@ -75,9 +87,9 @@ def main(folder: Path, dtype: str, steps: int, names: list[str]) -> None:
             words += ["--steps", str(steps), *(IMPORTANCE if kind == "multinomial" else [])]
             words += MORE.get(extra.removeprefix("fsdp-"), [])
             words += ["--strategy", "fsdp"] if extra.startswith("fsdp-") else []
-            config, _ = parsed(words)
+            config = config_of(words)
             with group.one_first():
-                loaded = load_data(config.data)
+                loaded = config.data.load()
             torch.manual_seed(0)
             model = config.model.build(loaded.spec).to(getattr(torch, dtype))
             train = replace(config.train, validate_examples=4)

@@ -14,7 +14,7 @@ Weights = Callable[..., Tensor]
 
 Orders = Callable[..., Tensor]
 """Returns the exact log-probability (B,) of x (B, *D) when its positions are drawn in an order (L,) or (B, L), numbered
-row by row. With `num_given`, so many of the first positions of the order are given, and not counted."""
+row by row. With `num_given`, that many positions at the beginning of the order are given, and not counted."""
 
 Reconstruct = Callable[..., Tensor]
 """Returns what the model makes of examples that it has seen only in part: (B, *D) -> (B, *D); takes a `generator`."""
@@ -38,7 +38,7 @@ class Stepper(Protocol):
     """Draws one position after another, with a state that is passed on."""
 
     def first_state(self, num: int) -> Any:
-        """Return the state of so many sequences before their first position."""
+        """Return the state of `num` sequences before their first position."""
 
     def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
         """Return the log-probabilities (N, K) of the next position, and the new state.
@@ -70,7 +70,7 @@ class Denoiser(Protocol):
         """The names that `sample(sampler=...)` takes."""
 
     def whole_calls(self, sampler: str | None, num_free: int) -> int | None:
-        """Return the network calls of a whole chain for so many free positions; None if there is no such number."""
+        """Return the network calls of a whole chain for `num_free` free positions; None if there is no such number."""
 
     @property
     def posterior(self) -> Callable[[Tensor, float], Tensor] | None:

@@ -1,12 +1,8 @@
-"""What Python users call: `fit`, `load`, `score`, `compare`, and a `Run` with its methods."""
+"""What Python users call: `fit`, `load`, `score`, `compare`; `run.py` has the `Run` that they return."""
 
 import os
-import shutil
 import signal
-import tempfile
-import weakref
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,175 +11,20 @@ import torch
 from unordinal.config import OWN, OwnModel, RunConfig, with_settings
 from unordinal.console import TrainingReporter
 from unordinal.data import Data, source_of
-from unordinal.data.arrays import GivenSource
+from unordinal.data.given import GivenSource
 from unordinal.data.source import WHOLE
-from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.evaluate.compare import Compare, Comparison, compare_models
-from unordinal.evaluate.exact import score_pmf
-from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
+from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
-from unordinal.pretrained import is_pretrained, pretrained_folder
-from unordinal.pretrained.card import card_of
-from unordinal.pretrained.hub import fetched, is_hub, push
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, scaled_to
-from unordinal.runs.building import build_for
+from unordinal.run import Run, TemporaryFolder, folder_of, load
 from unordinal.runs.data import data_for, run_data
 from unordinal.runs.folder import RunFolder
-from unordinal.settings import method
-from unordinal.tasks.correcting import Correct, Correction, correct
-from unordinal.tasks.drawing import Sample, Samples, sample
-from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map, fill_text
-from unordinal.tasks.lines import Line, Measure, measure
-from unordinal.tasks.surprise import Bits
 from unordinal.train.log import Reporter
 from unordinal.train.start import device_named, train_run
 
-
-class TemporaryFolder:
-    """A folder that is removed with the last run that refers to it."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="unordinal-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-@dataclass(frozen=True, repr=False)
-class Run:
-    """A trained model, the description of its data, its configuration and its folder.
-
-    >>> x = torch.randint(4, (200, 8))
-    >>> run = fit("arm", x, steps=2, progress=False)
-    >>> run.sample(3).shape, run.score().unit
-    (torch.Size([3, 8]), 'bits per dimension')
-    """
-
-    model: CategoricalModel
-    spec: DataSpec
-    config: RunConfig
-    folder: RunFolder
-    data: Data | None = None  # what it was trained on, if this process trained it
-    temporary: "TemporaryFolder | None" = None  # of a run without `out`
-
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        return self.spec.vocabulary
-
-    def __repr__(self) -> str:
-        parameters = sum(p.numel() for p in self.model.parameters())
-        bits, shape = self.folder.published_bits, " x ".join(map(str, self.spec.event_shape))
-        validated = "" if bits is None else f", validation {bits:.4f} {self.spec.unit}"
-        return (
-            f"Run {self.folder.path}: {self.config.preset}, size {self.config.size}, {parameters:,} parameters\n"
-            f"  data {self.spec.name}: {self.spec.num_classes} classes, examples of {shape}\n"
-            f"  step {self.folder.published_step}{validated}"
-        )
-
-    def shown(self, drawn: Samples) -> Any:
-        """Return samples as a list of texts if the data are text, otherwise as classes (N, *D)."""
-        return drawn.x if self.vocabulary is None else [self.spec.show(row) for row in drawn.x]
-
-    def against(self, asked: Measure) -> CategoricalModel | None:
-        """Return the model that `against` of a request names, if it names one."""
-        if asked.against is None or asked.against in ("xz", "counts"):
-            return None
-        other = asked.against if isinstance(asked.against, Run) else load(asked.against)
-        if other.vocabulary != self.vocabulary:
-            raise ValueError(f"{other.folder.path} has another alphabet than {self.folder.path}; it must have the same")
-        return other.model
-
-    def checked_judge(self, judge: "Run | None") -> CategoricalModel | None:
-        """Return the model of a run that can rank proposals of this one."""
-        if judge is None:
-            return None
-        if judge.vocabulary != self.vocabulary or not judge.model.is_exact:
-            raise ValueError(f"{judge.folder.path} cannot rank: expected an exact model over the same alphabet")
-        return judge.model
-
-    def filled(self, asked: Fill) -> Filled:
-        """Fill the gaps of a text."""
-        return fill_text(self.model, self.spec, asked, self.checked_judge(asked.judge))
-
-    def scored(self, asked: Evaluate, data: Data | None = None) -> Score:
-        """Score the run; `data` are those of the request if they are loaded already."""
-        loaded = data or data_for(self, asked.data, asked.progress, is_whole=asked.split is None)
-        if asked.split == EXACT:
-            if loaded.pmf is None:
-                raise ValueError(f"the probabilities of {loaded.spec.name} are not known; score train, val or test")
-            return score_pmf(self.model, loaded.pmf, asked)
-        part = loaded.split(asked.split or "test")
-        name = part.label or asked.split or "test"
-        return score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
-
-    def measured(self, asked: Measure) -> list[Line]:
-        """Measure every line of a text, or every example."""
-        return measure(self.model, self.spec, asked, self.against(asked))
-
-    sample = method(Sample, lambda run, asked: run.shown(sample(run.model, run.spec, asked)))
-    score = method(Evaluate, lambda run, asked: run.scored(asked))
-    correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
-    fill = method(Fill, lambda run, asked: run.filled(asked))
-    fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
-    bits = method(Measure, lambda run, asked: [line.bits for line in run.measured(asked)])
-
-    def save(self, path: str | os.PathLike[str], *, licence: str | None = None) -> None:
-        """Copy configuration and weights, which are all that `load` needs, into a new folder, with a model card.
-
-        Args:
-            path: the folder.
-            licence: the licence of the weights, for the card, such as "cc-by-sa-4.0".
-        """
-        self.folder.copy_to(Path(path))
-        parameters = sum(p.numel() for p in self.model.parameters())
-        card = card_of(self.folder, self.config, self.spec, parameters=parameters, licence=licence)
-        (Path(path) / "README.md").write_text(card)
-
-    def push_to_hub(
-        self, name: str, *, private: bool = False, token: str | None = None, licence: str | None = None
-    ) -> str:
-        """Send configuration, weights and a model card to the Hugging Face hub; needs the extra `hub`.
-
-        Args:
-            name: the model's name on the hub, "owner/name"; it is made if it is not there.
-            private: whether only the owner sees it, if it is made.
-            token: a token of the hub; by default the one that `hf auth login` stored.
-            licence: the licence of the weights, for the card.
-
-        Returns:
-            The address of the model. `unordinal.load("hf:owner/name")` loads it.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            self.save(Path(folder) / "model", licence=licence)
-            return push(Path(folder) / "model", name, private=private, token=token)
-
-
-def folder_of(reference: str | os.PathLike[str]) -> RunFolder:
-    """Return the folder that a reference to a run means: a path, "pretrained:NAME" or "hf:owner/name"."""
-    if is_hub(reference):
-        return RunFolder(fetched(reference), may_link=True)  # the hub's cache is made of links
-    return RunFolder(pretrained_folder(reference) if is_pretrained(reference) else Path(reference))
-
-
-def load(
-    path: str | os.PathLike[str], *, device: str | torch.device = "cpu", model: CategoricalModel | None = None
-) -> Run:
-    """Load a run: its model with the published weights, in evaluation mode.
-
-    Args:
-        path: the folder of the run; the name of a bundled model, such as "pretrained:text8-arm"; or one of the Hugging
-            Face hub, "hf:owner/name", which needs the extra `hub`.
-        device: the device to compute on; "auto" takes cuda, then mps, then the CPU.
-        model: the model to load the weights into, if it is one of your own making.
-
-    Returns:
-        The run, which samples and scores.
-    """
-    folder, device = folder_of(path), device_named(device)
-    config, spec = folder.read()
-    folder.check_weights()
-    model = build_for(config, spec, folder.weights) if model is None else model
-    folder.load_weights(model)
-    return Run(model.to(device).eval(), spec, config, folder)
+__all__ = ["Run", "compare", "fit", "folder_of", "load", "prepared", "score"]
 
 
 def prepared(
@@ -320,6 +161,3 @@ def compare(
     part = loaded.split(asked.split or "test")
     name, unit = part.label or asked.split or "test", loaded.spec.unit
     return compare_models(one, other, part, asked, split_name=name, unit=unit)
-
-
-__all__ = ["Bits", "Correction", "Run", "compare", "fit", "folder_of", "load", "prepared", "score"]

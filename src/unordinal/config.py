@@ -147,7 +147,7 @@ class RunConfig:
     def from_dict(values: dict[str, Any]) -> "RunConfig":
         """Return the config that `to_dict` described; raise a ValueError that names what does not fit."""
         from unordinal.data import DATASETS
-        from unordinal.data.arrays import GivenSource
+        from unordinal.data.given import GivenSource
         from unordinal.recipes import RECIPES
 
         try:

@@ -19,7 +19,7 @@ Progress = Callable[[str, float | None], AbstractContextManager[Advance]]
 
 
 def ignored(_amount: float) -> None:
-    """Tell nobody. This is the default of the `advance` arguments of the library."""
+    """Do nothing. This is the default of the `advance` arguments of the library."""
 
 
 @contextmanager
@@ -80,5 +80,5 @@ def watching(watcher: Watcher) -> Iterator[Watcher]:
 
 
 def current_watcher() -> Watcher:
-    """Return the watcher of the innermost `watching` block, or a new one that nobody reads outside of such a block."""
+    """Return the watcher of the innermost `watching` block, or a new one outside of such a block."""
     return _watcher.get() or Watcher()

@@ -62,7 +62,7 @@ def test_runs_that_are_none(cli: Cli, trained: Path, tmp_path: Path) -> None:
     half = tmp_path / "half"
     half.mkdir()
     shutil.copy(trained / "config.json", half)
-    refused(cli("evaluate", half), "has no model.safetensors", "--resume")
+    refused(cli("evaluate", half), "has no model.safetensors", "with the same settings and resume")
     broken = tmp_path / "broken"
     shutil.copytree(trained, broken)
     weights = (broken / "model.safetensors").read_bytes()
@@ -101,7 +101,7 @@ def test_bounds(cli: Cli, trained_flow: Path) -> None:
     refused(cli(*common, "--bound", "iwbo", "--k", 0), "--k must be a whole number of at least 1, got 0")
     refused(cli(*common, "--invalid-samples", 1), "--invalid-samples must be 0 or at least 2, got 1")
     refused(cli(*common, "--repeats", 0), "--repeats must be a whole number of at least 1, got 0")
-    refused(cli("evaluate", trained_flow, "--split", "exact"), "not known; use --split train, val or test")
+    refused(cli("evaluate", trained_flow, "--split", "exact"), "are not known; score train, val or test")
     refused(cli(*common, "--bound", "iwbo", "--repeats", 3), "--repeats 3 is for the ELBO")
     refused(cli(*common[:2], "--split", "exact", "--num-examples", 3), "leave out --num-examples 3")
 

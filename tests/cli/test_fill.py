@@ -48,4 +48,4 @@ def test_what_cannot_be_filled_is_refused(cli: Cli, arms: dict[str, Path]) -> No
     refused(cli("fill", "no gap", *run), "the text has no gap")
     refused(cli("fill", "____", *run), "the text is all gaps")
     refused(cli("fill", "a_b", *run, "--num", "0"), "--num must be a whole number of at least 1, got 0")
-    refused(cli("fill", "a_b", *run, "--gap", "xx"), "--gap must be a single character")
+    refused(cli("fill", "a_b", *run, "--gap", "xx"), "--gap must be ", "got 'xx'")

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Cli, small_flags
+from conftest import Cli, refused, small_flags
 from PIL import Image
 
 import unordinal
-from unordinal.cli.writing import check_samples_file, one_line, write_samples
-from unordinal.data.spec import REPLACEMENT
+from unordinal.cli.writing import check_samples_file, is_folder, one_line, write_samples
+from unordinal.data.spec import REPLACEMENT, DataSpec
 
 
 def test_files_are_written_through_links_and_to_pipes(cli: Cli, trained: Path) -> None:
@@ -77,9 +77,10 @@ def test_endings_in_capitals_are_endings(cli: Cli, trained_maps: dict[str, Path]
 
 def test_samples_of_several_lines_are_set_apart(tmp_path: Path) -> None:
     x = torch.tensor([[0, 1], [1, 0]])
-    write_samples(tmp_path / "x.txt", x, ["a\nb", "c"])
+    spec = DataSpec("x", 2, (2,))
+    write_samples(tmp_path / "x.txt", x, ["a\nb", "c"], spec)
     assert (tmp_path / "x.txt").read_text() == "a\nb\n-----\nc\n"
-    write_samples(tmp_path / "y.txt", x, ["ab", "c"])
+    write_samples(tmp_path / "y.txt", x, ["ab", "c"], spec)
     assert (tmp_path / "y.txt").read_text() == "ab\nc\n"
 
 
@@ -91,7 +92,47 @@ def test_a_line_of_a_chain_is_one_line_and_can_be_read_back() -> None:
 
 def test_samples_in_other_formats(tmp_path: Path) -> None:
     x = torch.zeros(2, 3, dtype=torch.long)
-    write_samples(tmp_path / "s.fasta", x, ["AAA", "CCC"])
+    write_samples(tmp_path / "s.fasta", x, ["AAA", "CCC"], DataSpec("x", 2, (3,)))
     assert (tmp_path / "s.fasta").read_text() == ">sample_1\nAAA\n>sample_2\nCCC\n"
-    with pytest.raises(ValueError, match="use --grid for pictures"):
-        check_samples_file(tmp_path / "s.png")
+    for name in ("s.gif", "s.jpg", "s.JPEG"):
+        with pytest.raises(ValueError, match=rf"\.npy, \.json, \.txt, \.png\), got {name}"):
+            check_samples_file(tmp_path / name)
+    for name in ("s.png", "s.npy", "s.txt", "s"):
+        check_samples_file(tmp_path / name)
+    check_samples_file(None)
+
+
+def test_maps_are_written_as_pngs_whose_indices_are_classes(tmp_path: Path) -> None:
+    spec = DataSpec("x", 3, (2, 4), categories=(("a", "#ff0000"), ("b", "#00ff00"), ("c", "#0000ff")))
+    x = torch.tensor([[[0, 1, 2, 0], [2, 2, 1, 0]], [[1, 1, 1, 1], [0, 0, 2, 7]]])  # 7 is an invalid code
+    write_samples(tmp_path / "one.png", x[:1], [], spec)
+    write_samples(tmp_path / "m.png", x, [], spec)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m-1.png", "m-2.png", "one.png"]
+    for name, expected in (("one", x[0]), ("m-1", x[0]), ("m-2", x[1].clamp(max=3))):
+        with Image.open(tmp_path / f"{name}.png") as image:
+            assert image.mode == "P"
+            assert np.asarray(image).tolist() == expected.tolist()
+            assert np.asarray(image.convert("RGB"))[0, 1].tolist() == [0, 255, 0]
+
+
+def test_maps_that_were_written_are_read_back(cli: Cli, trained_maps: dict[str, Path]) -> None:
+    words = ("sample", trained_maps["multinomial"], "--num", 4, "--steps", 2)
+    Path("maps").mkdir()
+    assert cli(*words, "--out", "maps/x.png").code == 0
+    assert cli(*words, "--out", "x.npy").code == 0
+    data = unordinal.load_data("maps", num_classes=8, split="0,0,1")
+    assert np.array_equal(data.test.examples(np.arange(4)).numpy(), np.load("x.npy"))
+
+
+def test_a_name_without_an_ending_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert is_folder(tmp_path / "new")
+    assert is_folder(tmp_path)
+    assert not is_folder(tmp_path / "new.npy")
+    assert not is_folder(tmp_path / "file")
+    assert not is_folder(Path("/dev/null"))
+
+
+def test_texts_are_not_written_as_pictures(cli: Cli, trained: Path) -> None:
+    refused(cli("sample", trained, "--num", 1, "--steps", 2, "--out", "x.png"), "pictures are for maps")
+    assert not Path("x.png").exists()

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from unordinal.data import load_data, source_of
-from unordinal.data.arrays import ArraySource, GivenSource, read_arrays
+from unordinal.data.arrays import ArraySource, read_arrays
+from unordinal.data.given import GivenSource
 
 
 def parts(num_classes: int = 5) -> dict[str, np.ndarray]:

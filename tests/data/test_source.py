@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from unordinal.data import DATASETS, load_data, source_of
-from unordinal.data.arrays import ArraySource, GivenSource
+from unordinal.data.arrays import ArraySource
+from unordinal.data.given import GivenSource
 from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.download import Enwik8Source, Text8Source
 from unordinal.data.fasta import FastaSource

@@ -20,25 +20,20 @@ from torch import nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.errors import NotANumberError
-from unordinal.flows.density import ConditionalNormal, DiagonalNormal, StandardLogistic, StandardNormal
+from unordinal.flows.bijection import Chain
+from unordinal.flows.density import ConditionalNormal, Flow, StandardLogistic, StandardNormal
+from unordinal.flows.reshape import Reversal
 from unordinal.models.argmax_flow import ArgmaxFlow, InvalidSamplesError
 from unordinal.models.bound import importance_bound
+from unordinal.nets.settings import LSTM, DenseNet, Transformer
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings, SurjectionName
-from unordinal.recipes.settings import (
-    LSTM,
-    CouplingLayers,
-    DenseNet,
-    Levels,
-    MapInverse,
-    Mixture,
-    SequenceInverse,
-    Transformer,
-)
+from unordinal.recipes.settings import CouplingLayers, Levels, MapInverse, Mixture, SequenceInverse
 from unordinal.surjections.cartesian import BinaryProduct
 from unordinal.surjections.rounding import OneHotRounding
 
 K, L = 3, 2
+REVERSED = Flow(Chain([Reversal()]), StandardNormal((2, 3)))
 MAP = (2, 2)  # of two classes: sixteen maps
 AR, COUPLING, INVERSE = Mixture(LSTM(8, 1), 2, 4), CouplingLayers(LSTM(8, 1), 2, 2), SequenceInverse(4)
 TRANSFORMER = Transformer(8, 1, num_heads=2)
@@ -227,7 +222,7 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
             "at least 2 channels, got 1",
         ),
         (
-            lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), DiagonalNormal((2, 3)), event_shape=(2,)),
+            lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), REVERSED, event_shape=(2,)),
             "gives 2 channels for 4 classes, but the density has 3",
         ),
         (

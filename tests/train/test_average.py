@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unordinal.config import OptimConfig, TrainConfig
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.nets.classes import ClassTransformer
 from unordinal.nets.ngrams import NgramEmbedding
@@ -22,7 +22,7 @@ from unordinal.train.loop import Loop
 
 def loop_of(tmp_path: Path, optim: OptimConfig) -> Loop:
     x = np.random.default_rng(0).integers(0, 3, (400, 4))
-    data = data_from_array(np.concatenate([x, x], axis=1))
+    data = load_data(np.concatenate([x, x], axis=1))
     torch.manual_seed(0)
     model = MultinomialSettings(DiffusionTransformer(32, 1, global_heads=2, local_heads=0), 20).build(data.spec)
     config = TrainConfig(steps=300, batch_size=32, lr=3e-3)

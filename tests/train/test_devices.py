@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from conftest import small_flags
+from together import config_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unordinal.cli.train import parsed
 from unordinal.config import RunConfig
-from unordinal.data import Data, load_data
+from unordinal.data import Data
 from unordinal.recipes import RECIPES
 from unordinal.runs.folder import RunFolder
 from unordinal.train.average import averaged
@@ -25,8 +25,8 @@ LOOKS_AT_VALUES = {"latent-iaf-scf"}
 
 def small_run(name: str, book: Path) -> tuple[RunConfig, Data]:
     data = "streets" if RECIPES[name].takes == ("maps",) else f"text:{book}"
-    config, _ = parsed([name, "--data", data, *small_flags(name, data), "--steps", "3", "--batch-size", "4"])
-    return config, load_data(config.data)
+    config = config_of([name, "--data", data, *small_flags(name, data), "--steps", "3", "--batch-size", "4"])
+    return config, config.data.load()
 
 
 class Waits(TorchDispatchMode):

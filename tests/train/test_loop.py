@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.config import ModelSettings, OptimConfig, TrainConfig
-from unordinal.data import Data, data_from_array
+from unordinal.data import Data, load_data
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
-from unordinal.evaluate.likelihood import score_split
+from unordinal.evaluate.likelihood import Evaluate, score_split
 from unordinal.model import CategoricalModel
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.diffusion import Diffusion
@@ -33,7 +33,8 @@ from unordinal.recipes.settings import Mixture, SequenceInverse
 from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint
 from unordinal.runs.folder import RunFolder
 from unordinal.surjections.argmax import GumbelArgmax
-from unordinal.train.loop import Loop, TrainingDivergedError, train
+from unordinal.train.loop import Loop, TrainingDivergedError
+from unordinal.train.running import train
 
 
 def pairs(num: int = 400) -> np.ndarray:
@@ -49,7 +50,7 @@ def small_model(data: Data, seed: int = 0) -> Diffusion:
 
 
 def loop_of(tmp_path: Path, config: TrainConfig, optim: OptimConfig | None = None) -> Loop:
-    data = data_from_array(pairs())
+    data = load_data(pairs())
     optim = optim or OptimConfig(optimizer="adamw")
     return Loop(small_model(data), data, config, optim, RunFolder(tmp_path), torch.device("cpu"))
 
@@ -58,14 +59,14 @@ CONFIG = TrainConfig(steps=300, batch_size=32, lr=3e-3)
 
 
 def test_training_finds_the_structure(tmp_path: Path) -> None:
-    data = data_from_array(pairs())
+    data = load_data(pairs())
     folder = RunFolder(tmp_path / "run")
     model = small_model(data)
     config = replace(CONFIG, steps=600)
     result = train(model, data, config, OptimConfig(optimizer="muon", decay_to_zero=True), folder)
     assert result.step == 600
     folder.load_weights(model)
-    bits = score_split(model, data.val, repeats=100).bits_per_dim
+    bits = score_split(model, data.val, Evaluate(repeats=100)).bits_per_dim
     assert math.log2(3) / 2 < bits < 1.2  # log2(3) / 2 = 0.79 is the entropy; log2(3) = 1.58 knows nothing
     assert abs(result.best_bits - bits) < 0.5  # a validation is the same with fewer draws
     lines = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
@@ -84,7 +85,7 @@ class Histogram(CategoricalModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         return torch.log_softmax(self.logits, -1).expand(len(x), 8, 3).gather(-1, x.unsqueeze(-1)).sum((1, 2))
 
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:
@@ -95,7 +96,7 @@ def test_accumulation_is_the_same_step(tmp_path: Path) -> None:
     weights = []
     for accumulate in (1, 4):
         config = replace(CONFIG, accumulate=accumulate)
-        data, optim = data_from_array(pairs()), OptimConfig(optimizer="adamax")
+        data, optim = load_data(pairs()), OptimConfig(optimizer="adamax")
         loop = Loop(Histogram(), data, config, optim, RunFolder(tmp_path), torch.device("cpu"))
         for _ in range(5):
             loop.train_step()
@@ -128,7 +129,7 @@ class Breaks(nn.Module):
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(every: int, tmp_path: Path) -> None:
-    data = data_from_array(pairs())
+    data = load_data(pairs())
     model = Diffusion(Breaks(12), noise=UniformNoise(3, cosine_schedule(20)), event_shape=(8,), times="stratified")
     folder = RunFolder(tmp_path / "run")
     config = replace(CONFIG, validate_every=100, checkpoint_every=every)
@@ -142,7 +143,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(every: int
 
 
 def test_an_exploding_run_goes_on_from_good_weights_with_a_smaller_rate(tmp_path: Path) -> None:
-    data, folder = data_from_array(pairs()), RunFolder(tmp_path / "run")
+    data, folder = load_data(pairs()), RunFolder(tmp_path / "run")
     config = replace(CONFIG, steps=40, checkpoint_every=1, validate_every=100)
     train(small_model(data), data, replace(config, steps=5), OptimConfig(), folder)
     with pytest.raises(TrainingDivergedError, match="no longer finite"):
@@ -154,7 +155,7 @@ def test_an_exploding_run_goes_on_from_good_weights_with_a_smaller_rate(tmp_path
 
 def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: Path) -> None:
     data, folder = (
-        data_from_array({name: pairs(3000) for name in ("train", "val", "test")}),
+        load_data({name: pairs(3000) for name in ("train", "val", "test")}),
         RunFolder(tmp_path / "run"),
     )
     config = replace(CONFIG, steps=None, minutes=0.02, batch_size=1, validate_examples=3000)
@@ -170,8 +171,8 @@ def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: P
 def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that moves by 20 ms a look, so that the machine's speed does not matter."""
     ticks = itertools.count()
-    monkeypatch.setattr("unordinal.train.loop.time.monotonic", lambda: 0.02 * next(ticks))
-    data = data_from_array(pairs())
+    monkeypatch.setattr("unordinal.train.running.time.monotonic", lambda: 0.02 * next(ticks))
+    data = load_data(pairs())
     config = replace(CONFIG, steps=None, minutes=0.05)
     result = train(small_model(data), data, config, OptimConfig(decay_to_zero=True), RunFolder(tmp_path / "run"))
     assert result.seconds == pytest.approx(3.0, abs=0.1)
@@ -184,7 +185,7 @@ def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path, monke
     assert again.was_finished
 
 
-SKEWED = data_from_array(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2, 0.1]))
+SKEWED = load_data(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2, 0.1]))
 FLOW = ArgmaxFlowSettings(Mixture(LSTM(8, 1), 2, 4), SequenceInverse(4), surjection="gumbel-threshold")
 LATENT: Any = {"latent_channels": 2, "num_flows": 1, "channel_width": 2}
 SCHEDULED: dict[
@@ -242,8 +243,8 @@ def test_what_starts_from_data_has_started_in_the_average_too(tmp_path: Path) ->
 @pytest.mark.parametrize("times", ["stratified", "importance"])
 def test_validating_more_often_changes_no_loss(times: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but a training step moves the stream of random numbers that training draws from."""
-    monkeypatch.setattr("unordinal.train.loop.LOG_EVERY", 1)
-    data, losses = data_from_array(pairs()), []
+    monkeypatch.setattr("unordinal.train.running.LOG_EVERY", 1)
+    data, losses = load_data(pairs()), []
     for every in (1, 3, 12):
         folder = RunFolder(tmp_path / f"every-{every}")
         torch.manual_seed(0)

@@ -130,7 +130,7 @@ class Known(CategoricalModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         return torch.full((len(x),), -self.bits * L * math.log(2))
 
     def sample(self, num_samples: int, **settings: object) -> Tensor:

@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from unordinal.data.arrays import ArraySource, GivenSource
+from unordinal.data.arrays import ArraySource
 from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.docs import DocsSource
 from unordinal.data.download import Enwik8Source, Text8Source
 from unordinal.data.fasta import FastaSource
+from unordinal.data.given import GivenSource
 from unordinal.data.guess import guess_format
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import FileSource, Source

@@ -29,7 +29,7 @@ class Sampler(Protocol):
 
     @staticmethod
     def whole_calls(noise: NoiseProcess, num_free: int, /) -> int | None:
-        """Return the network calls of a whole chain for so many free positions; None if there is no such number."""
+        """Return the network calls of a whole chain for `num_free` free positions; None if there is no such number."""
 
 
 @dataclass(frozen=True)

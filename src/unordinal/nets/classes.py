@@ -138,7 +138,7 @@ class SegmentTransformer(ClassTransformer):
         num_classes: the number of classes K.
         segment: the length of a segment, at least 1.
         memory: the number of positions in the memory, at least 1 and at least `conv` - 1.
-        conv: the kernel size of a depthwise convolution beside each attention; 0 for none.
+        conv: the kernel size of a depthwise convolution next to each attention; 0 for none.
         settings: further arguments of `ClassTransformer`.
     """
 

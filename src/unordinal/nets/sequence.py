@@ -15,7 +15,7 @@ from unordinal.nets.transformer import Attention, DepthwiseConv
 
 
 class PlainBlock(nn.Module):
-    """A Transformer block: attention, optionally with a depthwise convolution beside it, and an MLP."""
+    """A Transformer block: attention, optionally with a depthwise convolution next to it, and an MLP."""
 
     is_block = True
 

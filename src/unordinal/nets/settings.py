@@ -18,9 +18,7 @@ class DiffusionTransformer(Checked):
     global_heads: Annotated[int, Range(0)] = 8  # Attention heads that attend to the whole sequence.
     local_heads: Annotated[int, Range(0)] = 8  # Attention heads that attend to a window around each position.
     window: Annotated[int, Range(0)] = 128  # Positions to either side that a local head attends to.
-    conv: Annotated[int, Range(0)] = (
-        0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
-    )
+    conv: Annotated[int, Range(0)] = 0  # Kernel size, odd, of a depthwise convolution next to attention; 0 for none.
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,9 +49,7 @@ class Transformer(Checked):
     width: Count = 512  # Number of channels.
     num_blocks: Count = 4  # Number of layers.
     num_heads: Count = 8  # Number of attention heads.
-    conv: Annotated[int, Range(0)] = (
-        0  # Kernel size of a depthwise convolution beside the attention, an odd number; 0 for none.
-    )
+    conv: Annotated[int, Range(0)] = 0  # Kernel size, odd, of a depthwise convolution next to attention; 0 for none.
     dropout: Rate = 0.0  # Dropout rate at the input; in arm, arm-xl and absorbing, also in every layer.
 
     def __post_init__(self) -> None:

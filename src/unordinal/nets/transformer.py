@@ -122,7 +122,7 @@ class DepthwiseConv(nn.Module):
 
 
 class Block(nn.Module):
-    """A Transformer block whose attention (with an optional depthwise convolution beside it) and MLP depend on time.
+    """A Transformer block whose attention (with an optional depthwise convolution next to it) and MLP depend on time.
 
     Time modulates the layer norms (adaLN, Peebles and Xie 2023).
     """

@@ -3,7 +3,7 @@
 Every process does its share of the parts into which a batch is cut, with the whole model or, where its weights are
 sharded (sharding.py), with those that it gathers from the others. Once a step the gradients
 and the losses of all parts are summed over the processes, so that all of them take the same step. Validations and
-scores are shared out likewise. The first process alone writes and talks.
+scores are shared out likewise. Only rank 0 writes files and prints.
 """
 
 import datetime
@@ -41,7 +41,7 @@ class Group:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes and talks."""
+        """Whether this is rank 0, which writes files and prints."""
         return self.rank == 0
 
     def share_of(self, num_parts: int) -> range:
@@ -87,7 +87,7 @@ class Group:
         *sums, num_with, all_losses = whole.split(sizes)
         losses.copy_(all_losses)
         for p, total, count in zip(dense, sums, num_with.tolist(), strict=True):
-            # What nobody used has none, as in one process. The layout in memory is that of the weights, whatever it is:
+            # An unused weight has no gradient, as in one process. Gradients have the layout of the weights in memory:
             # fused optimisers go through both in the order of memory.
             p.grad = torch.empty_like(p).copy_(total.view_as(p)) if count else None
         for p in kept:
@@ -112,7 +112,7 @@ class Group:
         return torch.sparse_coo_tensor(where.unsqueeze(0), values, gradient.shape).coalesce()
 
     def broadcast(self, value: Any) -> Any:
-        """Return what the first process gives, plain values only, to all."""
+        """Return the value of rank 0 on every rank; plain values only."""
         return (
             json.loads(self.broadcast_bytes(json.dumps(value).encode() if self.is_first else b""))
             if self.size > 1
@@ -120,7 +120,7 @@ class Group:
         )
 
     def broadcast_state(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the state of a checkpoint that the first process gives to all; None if there is none."""
+        """Return the state of a checkpoint that rank 0 broadcasts; None if there is no checkpoint."""
         if self.size == 1:
             return state
         file = io.BytesIO()
@@ -148,7 +148,7 @@ class Group:
 
     @contextmanager
     def one_first(self) -> Iterator[None]:
-        """Let the first process do something alone, the preparation of data say, and the others after it."""
+        """Let rank 0 run a block first, such as the preparation of data, and the other ranks after it."""
         if self.size > 1 and not self.is_first:
             dist.barrier()
         yield
@@ -182,7 +182,7 @@ def joined() -> Iterator[Group]:
     if torch.cuda.is_available():
         torch.cuda.set_device(own_gpu(torch.cuda.device_count()))
     store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
-    # torchrun keeps its store when it starts processes anew: without a name of their own they would find, and call, the
+    # torchrun keeps its store when it restarts processes: without a name of their own they would find, and call, the
     # addresses of those that have died.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = dist.PrefixStore(f"attempt-{attempt}", store)
@@ -190,11 +190,11 @@ def joined() -> Iterator[Group]:
     _group = Group(rank, size)
     try:
         yield _group
-        dist.barrier()  # nobody leaves while others still wait for what it sends
+        dist.barrier()  # do not leave while other ranks wait for a message of this one
     except RuntimeError as error:
         if "gloo" not in str(error).lower() and "nccl" not in str(error).lower():
             raise
-        raise RunError(f"{GROUP_ENDED}; go on with `resume`") from error
+        raise RunError(f"{GROUP_ENDED}; continue with `resume`") from error
     finally:
         _group = ALONE
         dist.destroy_process_group()

@@ -1,7 +1,7 @@
 """Models whose weights, gradients and optimiser are spread over processes (FSDP2), since one device cannot hold them.
 
 Each block of the network gathers its weights when it runs and lets them go afterwards. What is written to disk is
-always the whole, so that a run goes on with any strategy and any number of processes.
+always the whole, so that a run can be continued with any strategy and any number of processes.
 """
 
 import sys

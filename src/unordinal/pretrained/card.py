@@ -1,4 +1,4 @@
-"""Model cards: a README.md beside a model's files that says what it is, with the metadata of the Hugging Face hub."""
+"""Model cards: a README.md next to a model's files that describes it, with the metadata of the Hugging Face hub."""
 
 from collections.abc import Mapping
 from importlib.resources import files

@@ -23,7 +23,7 @@ def hub() -> Any:
         from huggingface_hub.utils import logging
     except ModuleNotFoundError as error:
         raise ValueError("the hub needs a package; install it with: pip install 'unordinal[hub]'") from error
-    logging.set_verbosity_error()  # one line is ours to write
+    logging.set_verbosity_error()  # the command line prints errors itself
     return huggingface_hub
 
 
@@ -43,7 +43,7 @@ def fetched(path: object) -> Path:
     except errors.LocalEntryNotFoundError as error:
         raise ValueError(f"hf:{name} cannot be fetched, and is not in the cache; is there a network?") from error
     except errors.EntryNotFoundError as error:
-        raise ValueError(f"hf:{name} is no model of unordinal: expected {' and '.join(FILES)}") from error
+        raise ValueError(f"hf:{name} is not a model of unordinal: expected {' and '.join(FILES)}") from error
     except errors.RevisionNotFoundError as error:
         raise ValueError(f"hf:{name} has no revision {revision!r}") from error
     except errors.RepositoryNotFoundError as error:
@@ -55,7 +55,7 @@ def fetched(path: object) -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that cannot be one of the hub's."""
+    """Raise a ValueError for a name that the hub cannot have."""
     if not NAME.fullmatch(name) or ".." in name:
         raise ValueError(f"expected a model of the hub as owner/name, got {name!r}")
 

@@ -62,7 +62,7 @@ def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, dat
     1000
     """
     from unordinal.data import source_of
-    from unordinal.data.arrays import GivenSource
+    from unordinal.data.given import GivenSource
 
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")

@@ -1,7 +1,7 @@
 """Checkpoints: the whole state of a run, in a folder that appears only when it is whole and on disk.
 
-Beside the state lie notes with its size, its checksum and the model it belongs to. A checkpoint that does not agree
-with its notes is set aside, not removed, and training goes on from the one before it.
+Next to the state are notes with its size, its checksum and the model it belongs to. A checkpoint that does not agree
+with its notes is renamed, not removed, and training continues from the one before it.
 """
 
 import hashlib
@@ -80,7 +80,7 @@ def model_identity(state: Mapping[str, Tensor]) -> str:
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """Every checkpoint of a run, whole or damaged, in no order."""
+    """Return every checkpoint of a run, complete or damaged, in no order."""
     if not folder.is_dir():
         return []
     return [path for path in folder.iterdir() if NAME.fullmatch(path.name) and path.is_dir()]
@@ -93,7 +93,7 @@ def drop_checkpoint(folder: Path, step: int) -> Path | None:
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint, or None."""
+    """Return the newest checkpoint, or None."""
     return max(checkpoints_in(folder), key=step_of, default=None)
 
 
@@ -164,7 +164,7 @@ def load_newest(folder: Path, model: str, warn: Callable[[str], None]) -> dict[s
             unusable.append((path, error))
             continue
         for bad, reason in unusable:
-            warn(f"{reason}; it is kept as {set_aside(bad).name}, and training goes on from step {step_of(path)}")
+            warn(f"{reason}; it is kept as {set_aside(bad).name}, and training continues from step {step_of(path)}")
         return state
     if unusable:
         raise CheckpointError(

@@ -1,4 +1,4 @@
-"""One process at a time trains in a folder."""
+"""Let one process at a time train in a folder."""
 
 import json
 import os
@@ -16,7 +16,7 @@ except ImportError:  # Windows has no such locks; there, two runs on one folder 
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
-JOB = "TORCHELASTIC_RUN_ID"  # what torchrun calls the processes that it starts, and starts anew after a failure
+JOB = "TORCHELASTIC_RUN_ID"  # what torchrun calls the processes that it starts, and restarts after a failure
 PATIENCE = 5.0  # seconds in which a process that is being stopped gives its lock up
 
 
@@ -26,10 +26,10 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
 
     Yields a function that notes this job of torchrun as the one whose run this is, for `was_this_job`.
 
-    The operating system frees the lock when the process that holds it ends, however it ends: a dead process keeps
-    nobody out.
+    The operating system frees the lock when the process that holds it ends, however it ends: a dead process does not
+    keep the lock.
     """
-    if fcntl is None or (folder.exists() and not folder.is_dir()):  # what is no folder is refused elsewhere
+    if fcntl is None or (folder.exists() and not folder.is_dir()):  # a path that is not a folder raises an error elsewhere
         yield lambda: None
         return
     is_new = not folder.exists()
@@ -39,7 +39,7 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
         yield partial(write_notes, file, job=current_job())
     finally:
         with suppress(OSError):
-            if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was refused: leave no trace
+            if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was not started: leave no trace
                 shutil.rmtree(folder)
         os.close(file)
 
@@ -61,7 +61,7 @@ def held(folder: Path) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # somebody has removed the file meanwhile: it locks nothing any more
+        os.close(file)  # another process has removed the file: it locks nothing any more
 
 
 def write_notes(file: int, *, job: str) -> None:
@@ -99,7 +99,7 @@ def was_this_job(folder: Path) -> bool:
 
 
 def current_job() -> str:
-    """Return what identifies the job of torchrun that this process belongs to; empty where there is none."""
+    """Return what identifies the job of torchrun that this process belongs to; empty if there is no such job."""
     job = os.environ.get(JOB, "")
     return f"{job}/{socket.gethostname()}/{os.getppid()}" if job == "none" else job  # torchrun's own process is unique
 

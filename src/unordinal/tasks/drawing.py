@@ -216,7 +216,7 @@ def draw(
         The samples and how they were drawn.
     """
     if (with_chain or on_state is not None) and model.denoiser is None:
-        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps, so there is none to show")
+        raise ValueError(f"{type(model).__name__} draws a sample without a chain of steps")
     generator = generator_of(seed, device=device_of(model))
     chains: list[tuple[float, Tensor]] = []
     parts: list[Tensor] = []

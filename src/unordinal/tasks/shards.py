@@ -1,8 +1,7 @@
 """Many samples in a folder: files of equal size, drawn by any number of processes, and a manifest of what they hold.
 
-A file appears when it is whole. Whoever is interrupted, or killed, gives the same command again and draws what is
-missing. The random numbers of a file depend on the seed and on its number, so that the samples do not depend on how
-many processes drew them.
+A file appears when it is complete. After an interruption, the same command draws what is missing. The random numbers
+of a file depend on the seed and on its number, so that the samples do not depend on how many processes drew them.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a folder of samples is to hold; two plans that are equal give the same samples.
+    """What a folder of samples holds; equal plans give the same samples.
 
     Args:
         model: identifies the weights, for instance by their checksum.
@@ -98,7 +97,7 @@ def draw_shards(
 ) -> int:
     """Draw the files that are missing and write the manifest; return how many files all processes drew.
 
-    Classes are written as .npy files. Where they stand for text, a .jsonl file beside each holds the text, one JSON
+    Classes are written as .npy files. If they stand for text, a .jsonl file next to each holds the text, one JSON
     string per sample.
     """
     with group.one_first():
@@ -128,7 +127,7 @@ def is_there(folder: Path, index: int, spec: DataSpec) -> bool:
 
 
 def write_shard(folder: Path, index: int, x: np.ndarray, spec: DataSpec) -> None:
-    """Write the samples of a file; what is_there looks for comes last."""
+    """Write the samples of a file; `is_there` looks for the file that is written last."""
     path = folder / file_name(index)
     if spec.vocabulary is not None:
         with replacing(path.with_suffix(".jsonl")) as file:
@@ -138,7 +137,7 @@ def write_shard(folder: Path, index: int, x: np.ndarray, spec: DataSpec) -> None
 
 
 def prepare(folder: Path, plan: Plan, warn: Callable[[str], None]) -> None:
-    """Make the folder, or check that what it holds belongs to this very plan."""
+    """Make the folder, or raise a ValueError if it holds something else than this plan."""
     manifest = folder / MANIFEST
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; expected a folder to write samples to")
@@ -148,7 +147,7 @@ def prepare(folder: Path, plan: Plan, warn: Callable[[str], None]) -> None:
         if changed:
             raise ValueError(
                 f"{folder} holds samples that were drawn otherwise (other {', '.join(changed)}); "
-                "give the same command to go on with them, or choose another `out`"
+                "give the same command to continue, or choose another `out`"
             )
         for name in damaged_files(folder, old):
             (folder / file_name(int(Path(name).stem.rpartition("-")[2]))).unlink(missing_ok=True)
@@ -192,7 +191,7 @@ def damaged_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
 
 def write_manifest(folder: Path, plan: Plan, spec: DataSpec) -> None:
-    """Write what each file holds, once all of them are there."""
+    """Write the list of files, once all of them are there."""
     files = []
     for index in range(plan.num_files):
         path = folder / file_name(index)

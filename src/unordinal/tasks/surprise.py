@@ -1,4 +1,4 @@
-"""How surprising an example is: its bits under a model, in all and for each position, and beside a reference."""
+"""Measure how surprising an example is: its bits under a model, of the whole and of each position."""
 
 import lzma
 import math

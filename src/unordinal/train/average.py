@@ -1,4 +1,4 @@
-"""The moving average of a model's weights, or the model itself where none is kept."""
+"""Keep the moving average of a model's weights, or the model itself if there is no average."""
 
 import copy
 from typing import Any
@@ -11,7 +11,7 @@ from unordinal.parallel.sharding import local, restored, whole
 
 
 class Unaveraged:
-    """The model itself in the place of its average: no second copy of the weights."""
+    """Stands for the average where there is none: the model itself, without a second copy of the weights."""
 
     def __init__(self, model: CategoricalModel):
         self.module = model
@@ -60,10 +60,10 @@ class Averaged:
 
 
 def is_same(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether two tensors are one in memory."""
+    """Return whether two tensors share their memory."""
     return ours is theirs or (ours.device.type != "meta" and ours.is_set_to(theirs))
 
 
 def averaged(model: CategoricalModel, decay: float) -> Averaged | Unaveraged:
-    """The average of a model's weights; its tables of n-grams are shared, not averaged."""
+    """Return the average of a model's weights; its tables of n-grams are shared, not averaged."""
     return Averaged(model, decay) if decay else Unaveraged(model)

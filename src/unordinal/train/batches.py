@@ -1,4 +1,4 @@
-"""Random batches to train on."""
+"""Draw random batches to train on."""
 
 import torch
 from torch import Tensor
@@ -69,7 +69,7 @@ def draw_batch(
 
 
 def check_lengths(config: TrainConfig, event_shape: tuple[int, ...]) -> None:
-    """Refuse lengths into which an example cannot be cut."""
+    """Raise a ValueError for lengths into which an example cannot be cut."""
     if config.lengths and len(event_shape) != 1:
         raise ValueError(f"`lengths` are for sequences; the examples have shape {tuple(event_shape)}")
     for length in config.lengths:

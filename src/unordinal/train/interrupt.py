@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class Interrupts:
-    """While open, the first SIGINT or SIGTERM is only noted in `received`; a second Ctrl-C interrupts at once."""
+    """Notes the first SIGINT or SIGTERM in `received` while it is open; a second Ctrl-C interrupts at once."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None

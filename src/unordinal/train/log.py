@@ -1,4 +1,4 @@
-"""metrics.jsonl and the picture of it."""
+"""Write metrics.jsonl and plot it."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from unordinal.model import CategoricalModel
 
 
 class Reporter(Protocol):
-    """What watches a run; the command line draws a bar from it."""
+    """Receives the progress of a run; the command line draws a bar from it."""
 
     def built(self, model: CategoricalModel) -> None: ...
 
@@ -26,7 +26,7 @@ class Reporter(Protocol):
 
 
 class SilentReporter:
-    """Nobody watches: the library's default."""
+    """Reports nothing but warnings: the library's default."""
 
     def built(self, model: CategoricalModel) -> None: ...
 
@@ -37,11 +37,11 @@ class SilentReporter:
     def validated(self, metrics: dict[str, Any]) -> None: ...
 
     def warned(self, text: str) -> None:
-        warnings.warn(text, stacklevel=2)  # what nobody watches must not pass unseen
+        warnings.warn(text, stacklevel=2)  # a warning must not go unseen
 
 
 class MetricsFile:
-    """One JSON object a line. Opening it for a run that goes on drops the lines past the step it goes on from."""
+    """Writes one JSON object per line. A resumed run drops the lines after the step that it continues from."""
 
     def __init__(self, path: Path, step: int):
         kept = [line for line in read_lines(path) if line["step"] <= step]
@@ -58,7 +58,7 @@ class MetricsFile:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a metrics file; what is none, as a last line that a crash cut short, is left out."""
+    """Read metrics; skip lines that are not valid JSON, such as a last line that a crash cut short."""
     if not path.exists():
         return []
     lines = []
@@ -73,7 +73,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def plot_loss(lines: list[dict[str, Any]], path: Path) -> None:
-    """Training loss and validation bound over steps, as a PNG."""
+    """Plot training loss and validation bound over steps, as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")

@@ -19,7 +19,7 @@ ADAM_BETA1 = 0.9
 
 
 def learning_rate_factor(config: OptimConfig, *, step: int, fraction: float, epoch: float) -> float:
-    """What the learning rate is multiplied with at a step (from 0): warm-up times decay, so that both hold.
+    """Return the factor of the learning rate at a step (from 0): warm-up times decay.
 
     `fraction` is the part of the budget that is used up, `epoch` the passes over the data so far.
 
@@ -33,7 +33,7 @@ def learning_rate_factor(config: OptimConfig, *, step: int, fraction: float, epo
 
 
 def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.optim.Optimizer:
-    """The configured optimiser; each group's `peak_lr` is what `learning_rate_factor` multiplies."""
+    """Return the configured optimiser; each group's `peak_lr` is what `learning_rate_factor` multiplies."""
     params = [p for p in model.parameters() if p.requires_grad]
     betas = (ADAM_BETA1, config.beta2)
     fused = not any(is_spread(p) or p.device.type == "meta" for p in params)
@@ -58,12 +58,12 @@ def build_optimizer(model: nn.Module, config: OptimConfig, lr: float) -> torch.o
 
 
 def inner_matrices(model: nn.Module) -> list[Tensor]:
-    """The weights of the layers that say they are inside a network: not embeddings, heads or conditioning."""
+    """Return the weights of layers marked `is_inner`: not embeddings, heads or conditioning."""
     return [module.get_parameter("weight") for module in model.modules() if getattr(module, "is_inner", False)]
 
 
 def sparse_tables(model: nn.Module) -> list[Tensor]:
-    """Tables of which a batch reads few rows. From now on their gradients are sparse, which only `Muon` can use."""
+    """Return tables of which a batch reads few rows, after making their gradients sparse, which only `Muon` can use."""
     found = []
     for part in model.modules():
         for table in getattr(part, "sparse_tables", ()):
@@ -140,7 +140,7 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_addcdiv_(params, first, root, -group["lr"] / (1 - beta1**count))
 
     def _step_rows(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        """Adam on the rows that the batch has read; what is known of the others stays as it is."""
+        """Apply Adam to the rows that the batch has read; the state of other rows stays unchanged."""
         beta1, beta2 = group["betas"]
         for p in params:
             assert p.grad is not None
@@ -158,7 +158,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(g: Tensor) -> Tensor:
-    """The nearest matrices with all singular values near 1: (N, rows, columns) -> the same shape."""
+    """Return the nearest matrices with all singular values near 1: (N, rows, columns) -> the same shape."""
     a, b, c = NEWTON_SCHULZ
     is_tall = g.shape[-2] > g.shape[-1]
     y = g.mT if is_tall else g

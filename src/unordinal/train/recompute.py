@@ -1,4 +1,4 @@
-"""Less memory for more arithmetic: the activations of a block are computed again when its gradient is."""
+"""Trade memory for time: compute the activations of a block again for its gradient."""
 
 from collections.abc import Callable
 from functools import partial

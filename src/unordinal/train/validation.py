@@ -1,4 +1,4 @@
-"""Which weights are best, decided on enough draws to tell."""
+"""Decide which weights are best, with enough draws to tell them apart."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ class Validation:
 
 
 class Validator:
-    """Scores weights on a fixed part of a split, with fixed noise, and tells which of two are better.
+    """Scores weights on a fixed part of a split, with fixed noise, and decides which of two are better.
 
     The processes of a group share the batches, and all of them find the same.
     """
@@ -79,13 +79,13 @@ class Validator:
             yield min(index, num - 1), index < num
 
     def error(self, model: CategoricalModel, validation: Validation) -> float | None:
-        """The standard error of a validation's bits, over examples and draws."""
+        """Return the standard error of a validation's bits, over examples and draws."""
         return standard_error(validation.values, None if model.times is None else self.rank)
 
     def is_better(
         self, model: CategoricalModel, new: Validation, best: Validation, best_model: Callable[[], CategoricalModel]
     ) -> tuple[bool, Validation, Validation]:
-        """Whether new weights are at least as good as the best ones so far; and both validations, with more rounds.
+        """Return whether new weights are at least as good as the best so far, and both validations, with more rounds.
 
         Both have had the same draws of the same examples, so that only their difference counts. Rounds are added until
         it is clear; what cannot be told apart counts as equal, and then the newer weights are taken.

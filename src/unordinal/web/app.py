@@ -1,4 +1,4 @@
-"""The server's application: the page, the API, and the queue behind it."""
+"""The server's application: the page, the API, and the queue of requests."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ def make_app(
         runs: the models to serve, by name.
         hosts: the names by which the server may be called; None for any.
         limits: how much it does.
-        log: is told one line for each request.
+        log: receives one line for each request.
     """
     limits = limits or Limits()
     answers, workshop = Answers(runs), Workshop(limits.workers, limits.waiting, limits.job_seconds)

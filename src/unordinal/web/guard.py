@@ -1,4 +1,4 @@
-"""What every request passes first: whom it is for, where it comes from, how large it is and how slowly it comes."""
+"""Check every request first: its host, its origin, its size and how slowly it arrives."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ HEADERS = (
 
 
 class Guard:
-    """Lets requests through to an application, or answers them with a 4xx and one sentence.
+    """Passes requests on to an application, or answers them with a 4xx and one sentence.
 
     Args:
         app: the application.
@@ -40,7 +40,7 @@ class Guard:
             own here (DNS rebinding) is refused. None lets every name through.
         most_bytes: the largest body.
         seconds: how long a body may take to arrive.
-        log: is told one line for each request: method, path, status and milliseconds, and never what it holds.
+        log: receives one line for each request: method, path, status and milliseconds, but not its content.
     """
 
     def __init__(self, app: App, *, hosts: frozenset[str] | None, most_bytes: int, seconds: float, log: Log):
@@ -87,7 +87,7 @@ class Guard:
         self.log(f"{scope['method'][:20]} {path[:80]} {status} {milliseconds:.0f} ms")
 
     def check(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> None:
-        """Refuse requests for another server, or from a page of another one."""
+        """Raise a RequestError for requests to another host, or from a page of another site."""
         host = headers.get("host", "")
         if self.hosts is not None and name_of(host) not in self.hosts:
             raise RequestError(
@@ -105,7 +105,7 @@ class Guard:
             raise RequestError(413, f"the body may have at most {self.most_bytes:,} bytes, got {int(length):,}")
 
     async def with_body(self, headers: dict[str, str], receive: Receive) -> Receive:
-        """Read the whole body, within its limits, and return what gives it to the application at once."""
+        """Read the whole body, within its limits, and return a function that gives it to the application."""
         if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
             return receive
         parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Work that requests wait for: a few threads, a queue with an end, and jobs that stop when nobody waits any more."""
+"""Work that requests wait for: a few threads, a bounded queue, and jobs that stop when their client is gone."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ class BusyError(Exception):
 
 
 class CancelledError(Exception):
-    """Nobody waits for the job any more."""
+    """The client of the job is gone."""
 
 
 class TooLongError(Exception):
@@ -26,23 +26,23 @@ class TooLongError(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """What a job tells the one who waits for it: "waiting", "frame", "done" or "error"."""
+    """A message of a job to its client: "waiting", "frame", "done" or "error"."""
 
     name: str
     value: Any
 
 
 Work = Callable[["Job"], Any]
-"""What a job does, in a thread of its own; it calls `job.check` after every step."""
+"""The work of a job, in a thread of its own; it calls `job.check` after every step."""
 
 
 class Job:
-    """One piece of work, and what it has told so far.
+    """One piece of work and its messages.
 
     Args:
-        work: what to do.
+        work: the work.
         seconds: the longest that it may take once it has begun.
-        dropped: is called when nobody waits for the job any more.
+        dropped: called when the client of the job is gone.
     """
 
     def __init__(self, work: Work, seconds: float, dropped: "Callable[[Job], None]" = lambda _job: None):
@@ -60,7 +60,7 @@ class Job:
         self.dropped(self)
 
     def check(self, _amount: float = 0.0) -> None:
-        """Raise an error if the job is to stop."""
+        """Raise an error if the job must stop."""
         if self.is_cancelled.is_set():
             raise CancelledError
         if self.began is not None and time.monotonic() - self.began > self.seconds:
@@ -68,17 +68,17 @@ class Job:
 
     @contextmanager
     def progress(self, _description: str, _total: float | None) -> Iterator[Advance]:
-        """A `progress` for tasks that makes them stop when the job is to stop."""
+        """Act as the `progress` of a task: raise an error in it if the job must stop."""
         self.check()
         yield self.check
 
     def tell(self, name: str, value: Any) -> None:
-        """Tell something to the one who waits, from the job's own thread."""
+        """Send a message to the client, from the job's own thread."""
         with suppress(RuntimeError):  # the loop has ended
             self.loop.call_soon_threadsafe(self.events.put_nowait, Event(name, value))
 
     def run(self) -> None:
-        """Do the work and tell how it ended."""
+        """Do the work and send its result or its error."""
         self.began = time.monotonic()
         try:
             self.check()
@@ -118,7 +118,7 @@ class Workshop:
         self.threads: list[threading.Thread] = []  # started when there is work for them
 
     def submit(self, work: Work) -> Job:
-        """Put work into the queue; raise a `BusyError` if there is no place left."""
+        """Put work into the queue; raise a `BusyError` if the queue is full."""
         job = Job(work, self.seconds, self.drop)
         with self.changed:
             if self.is_closing or len(self.jobs) >= self.workers + self.waiting:
@@ -132,14 +132,14 @@ class Workshop:
         return job
 
     def drop(self, job: Job) -> None:
-        """Forget a job that has not begun, with all that it holds; one that runs stops at its next step."""
+        """Remove a job that has not begun from the queue; a running job stops at its next step."""
         with self.changed:
             if job in self.queue:
                 self.queue.remove(job)
                 self.jobs.discard(job)
 
     def work(self) -> None:
-        """Do one job after another until the workshop closes; this is what each thread does."""
+        """Do one job after another until the workshop closes; each thread runs this."""
         while True:
             with self.changed:
                 while not self.queue and not self.is_closing:

@@ -1,8 +1,10 @@
 """The OpenAPI file, made from the same declarations that check requests."""
 
-from typing import Any
+from dataclasses import MISSING
+from types import NoneType
+from typing import Any, get_origin
 
-from unordinal.settings import schema_of, type_schema
+from unordinal.settings import Setting, served
 from unordinal.web.reading import MODEL
 from unordinal.web.requests import REQUESTS
 
@@ -56,3 +58,42 @@ def openapi(version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": schemas},
     }
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """Return the fields of a request that a server accepts as JSON Schema."""
+    properties, required = {}, []
+    for setting in served(kind):
+        schema = {**type_schema(setting), "description": setting.text}
+        if setting.default is MISSING:
+            required.append(setting.name)
+        elif setting.default is not None:
+            schema["default"] = setting.default
+        properties[setting.name] = schema
+    found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**found, "required": required} if required else found
+
+
+NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", NoneType: "null"}
+
+
+def type_schema(setting: Setting) -> dict[str, Any]:
+    """Return the type and the range of a field as JSON Schema."""
+    span = setting.range(served=True)
+    kinds = [NAMES[kind] for kind in setting.types if kind in NAMES]
+    schema: dict[str, Any] = {}
+    if setting.choices and len(kinds) - ("null" in kinds) == 0:
+        has_null = "null" in kinds
+        return {"type": ["string", "null"] if has_null else "string", "enum": [*setting.choices, *[None] * has_null]}
+    if any(get_origin(kind) is list for kind in setting.types):
+        row = {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": span.high}
+        return {"type": "array", "items": row, "minItems": 1, "maxItems": span.high}
+    is_text = "string" in kinds
+    names = ("minLength", "maxLength") if is_text else ("minimum", "maximum")
+    limits = dict(zip(names, (span.low, span.high), strict=True))
+    if not is_text:
+        limits |= {"exclusiveMinimum": span.above, "exclusiveMaximum": span.below}
+    schema |= {name: value for name, value in limits.items() if value is not None}
+    if setting.choices:
+        return {"anyOf": [{"type": kinds, **schema}, {"enum": list(setting.choices)}]}
+    return {"type": kinds if len(kinds) > 1 else kinds[0], **schema}

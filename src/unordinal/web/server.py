@@ -1,4 +1,4 @@
-"""The server itself: one process, which loads its models once and stops gracefully."""
+"""The server: one process, which loads its models once and stops gracefully."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ class TimedProtocol(H11Protocol):
     """HTTP/1.1 on a connection that is closed if the head of a request, or the reader of an answer, is too slow."""
 
     late: asyncio.TimerHandle | None = None  # runs out when the head of a request takes too long
-    unread: asyncio.TimerHandle | None = None  # runs out when nobody reads an answer
+    unread: asyncio.TimerHandle | None = None  # runs out when a client does not read its answer
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -56,7 +56,7 @@ class TimedProtocol(H11Protocol):
 
 
 def stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Stop a timer, if there is one, and return what is left of it: None."""
+    """Stop a timer, if there is one, and return None."""
     if timer is not None:
         timer.cancel()
     return None

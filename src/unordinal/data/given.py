@@ -1,0 +1,66 @@
+"""Data that are given in Python: arrays, tensors or lists of classes."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from unordinal.config import Shape
+from unordinal.data.arrays import SPLITS, load_arrays
+from unordinal.data.source import Length, NumClasses, Source, SplitSizes
+from unordinal.data.spec import Vocabulary
+from unordinal.data.splits import Data
+from unordinal.progress import Progress, silent
+from unordinal.settings import PYTHON_ONLY
+
+
+@dataclass(frozen=True)
+class GivenSource(Source):
+    """Arrays, tensors or lists that were given in Python."""
+
+    arrays: Annotated[Any, PYTHON_ONLY] = None
+    """N examples (N, *D), or one long sequence of N symbols (N,); or a dict of train, val and test."""
+    num_classes: NumClasses = None
+    """Number of classes; default the largest class + 1."""
+    letters: str | None = None
+    """What the classes are called, in order: ACGT, say."""
+    length: Length = None
+    """Symbols per sequence, if the array is one long sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only."""
+
+    key: ClassVar[str] = "array"
+    usage: ClassVar[str] = "(an array in Python)"
+    description: ClassVar[str] = "an array in Python"
+    has_split: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return "the array"
+
+    @property
+    def shape(self) -> Shape:
+        first = next(iter(self.arrays.values()), 0) if isinstance(self.arrays, dict) else self.arrays
+        return "maps" if as_array(first).ndim == 3 else "sequences"
+
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+        if self.arrays is None:
+            raise ValueError("these data were an array in Python, which is not here any more")
+        arrays = dict(self.arrays) if isinstance(self.arrays, dict) else {"": self.arrays}
+        if isinstance(self.arrays, dict) and set(arrays) != set(SPLITS):
+            raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
+        arrays = {name: as_array(values) for name, values in arrays.items()}
+        settings: Any = {"letters": self.letters, "length": self.length, "split": self.split, "flips": self.flips}
+        return load_arrays(arrays, self.name, num_classes=self.num_classes, progress=progress, **settings)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return what was given in Python as an array; raise a ValueError if it cannot be one."""
+    if isinstance(values, str) or (isinstance(values, list) and any(isinstance(part, str) for part in values)):
+        raise ValueError("expected an array of integer classes, got text; write it to a file and give its path")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError("expected an array of integer classes, got lists of different lengths") from error
