@@ -22,16 +22,16 @@ from typing import Annotated
 import numpy as np
 import torch
 from arguments import given
+from contexts import probabilities
 from torch import Tensor
 
 from unordinal.api import load
 from unordinal.cli.parsing import POSITIONAL
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.evaluate.counts import CountModel
-from unordinal.tasks.beam import beam_posterior
+from unordinal.tasks.beam import beam_search
 from unordinal.tasks.correcting import diffusion_posterior
 
 K, LENGTH, ORDER, CANDIDATES = 27, 256, 5, 4
@@ -126,7 +126,7 @@ class CountDecoder:
             contexts = np.stack([padded[i + j][picks[:, j]] for j in range(ORDER)], axis=1)
             for c in range(CANDIDATES):
                 channel = 1 - rate if choice[i, c] == row[i] else rate / (K - 1)
-                step[i, :, c] = channel * self.counts.probabilities(contexts, np.full(num, choice[i, c]))
+                step[i, :, c] = channel * probabilities(self.counts, contexts, np.full(num, choice[i, c]))
         after = np.arange(num)[:, None] * CANDIDATES % num + np.arange(CANDIDATES)  # the state after a pick
         forward = np.zeros((length + 1, num))
         forward[0, 0] = 1.0
@@ -202,7 +202,7 @@ def contestants(args: Args, data: Data) -> dict[str, Callable[[], Posterior]]:
     def beam() -> Posterior:
         model = load(args.arm).model
         return lambda x, rate: torch.cat(
-            [beam_posterior(model, part, error_rate=rate, beam=args.beam) for part in x.split(8)]
+            [beam_search(model, part, error_rate=rate, beam=args.beam).posterior for part in x.split(8)]
         )
 
     return {
@@ -226,7 +226,7 @@ def main(args: Args) -> None:
     if args.typos:
         show_typos(args)
         return
-    data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=LENGTH))
+    data = load_data(args.data, alphabet="text8", split=args.split, length=LENGTH)
     chosen = {name: make for name, make in contestants(args, data).items() if name in (args.contestants or (name,))}
 
     def windows(split: str, num: int) -> Tensor:

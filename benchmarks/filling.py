@@ -13,11 +13,11 @@ from typing import Annotated
 import numpy as np
 import torch
 from arguments import given
+from contexts import probabilities
 from torch import Tensor
 
 from unordinal.api import load
 from unordinal.cli.parsing import POSITIONAL
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
 from unordinal.tasks.filling import fill, judge_of
@@ -65,7 +65,7 @@ class TwoSided:
             blanks = np.flatnonzero(near < 0)
             context = near[blanks[-1] + 1 :] if len(blanks) else near
             contexts = np.repeat(context[None], K, axis=0)
-            log_p = log_p + np.log(models[len(context)].probabilities(contexts, np.arange(K)))
+            log_p = log_p + np.log(probabilities(models[len(context)], contexts, np.arange(K)))
         return int(log_p.argmax())
 
 
@@ -85,7 +85,7 @@ def by_diffusion(run: str, blanked: Tensor) -> Tensor:
 
 
 def main(args: Args) -> None:
-    data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=LENGTH))
+    data = load_data(args.data, alphabet="text8", split=args.split, length=LENGTH)
     x = data.test.examples(np.linspace(0, len(data.test) - 1, args.num).round().astype(np.int64)).long()
     counts = TwoSided(data.train.symbols.astype(np.int64))
     rows: list[dict[str, object]] = []

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from timing import interleaved, verdict
 
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
@@ -30,7 +30,7 @@ LIMITS = {"text8/argmax-ar": (1.5, 2.5), "text8/argmax-coupling": (1.0, 4.4)}  #
 
 def loop_of(name: str, folder: str, size: str = "paper", batch_size: int = BATCH) -> Loop:
     config = configured(name, size)
-    data = data_from_array(np.random.default_rng(0).integers(0, 27, 100_000), config.data)
+    data = load_data(np.random.default_rng(0).integers(0, 27, 100_000), num_classes=27)
     torch.manual_seed(0)
     model, train = config.model.build(data.spec), replace(config.train, batch_size=batch_size)
     return Loop(model, data, train, config.optim, RunFolder(Path(folder)), torch.device("cpu"))

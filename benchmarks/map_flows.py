@@ -13,7 +13,7 @@ from timing import interleaved, matmul, matmul_flops, verdict
 
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Split
-from unordinal.evaluate.likelihood import score_split
+from unordinal.evaluate.likelihood import Evaluate, score_split
 from unordinal.recipes import configured
 
 NUM_MAPS, ROUNDS = 16, 3
@@ -25,7 +25,7 @@ def bound_memory(k: int) -> None:
     torch.manual_seed(0)
     model = configured("cityscapes/argmax-softplus", "tiny").model.build(SPEC)
     maps = np.random.default_rng(0).integers(0, 8, (2, 32, 64)).astype(np.uint8)
-    score_split(model, Split(maps), bound="iwbo", k=k)
+    score_split(model, Split(maps), Evaluate(bound="iwbo", k=k))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
 
 

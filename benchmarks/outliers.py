@@ -16,7 +16,6 @@ from arguments import given
 
 from unordinal.api import Run, load
 from unordinal.cli.parsing import POSITIONAL
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.data.spec import Vocabulary
 from unordinal.tasks.surprise import order_1_bits, typical_bits, xz_bits
@@ -73,7 +72,7 @@ KINDS: dict[str, Callable[[str, np.random.Generator], str]] = {
 
 
 def docstrings(num: int, length: int) -> list[str]:
-    data = load_data(DataConfig("docs", alphabet="text8", length=length))
+    data = load_data("docs", alphabet="text8", length=length)
     rows = data.train.examples(np.linspace(0, len(data.train) - 1, num).round().astype(np.int64))
     return [TEXT8.decode(row) for row in rows]
 
@@ -118,7 +117,7 @@ def main(args: Args) -> None:
     background = load(args.background) if args.background else None
     rows = []
     for length in args.lengths:
-        data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=length))
+        data = load_data(args.data, alphabet="text8", split=args.split, length=length)
         picked = np.linspace(0, len(data.test) - 1, 2 * args.num).round().astype(np.int64)
         texts = [TEXT8.decode(row) for row in data.test.examples(picked)]
         usual, base = texts[::2], texts[1::2]

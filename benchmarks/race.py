@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from arguments import given
 
-from unordinal.config import DataConfig, OptimConfig, RunConfig, with_settings
-from unordinal.data import load_data
+from unordinal.config import OptimConfig, RunConfig, with_settings
+from unordinal.data import load_data, source_of
 from unordinal.data.splits import Data
-from unordinal.evaluate.likelihood import Score, score_split
+from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.names import check_known
 from unordinal.nets.settings import DiffusionTransformer
 from unordinal.recipes import configured
@@ -106,10 +106,15 @@ class Contestant:
         self.curve.append((self.loop.at.seconds, found.bits))
 
 
+def text_settings(args: Args) -> dict[str, Any]:
+    """Return how the text is read."""
+    return {"alphabet": "text8", "split": args.split, "length": 256}
+
+
 def entered(name: str, config: RunConfig, data: Data, args: Args) -> Contestant:
     """Set up a contestant."""
     train = replace(config.train, steps=None, epochs=None, minutes=args.minutes, validate_examples=128)
-    config = replace(config, data=replace(config.data, name=data.spec.name), train=train)
+    config = replace(config, data=source_of(args.data).adapted(**text_settings(args)), train=train)
     folder = RunFolder(args.out / name)
     model = start_run(config, data.spec, folder, resume=False)
     loop = Loop(model, data, config.train, config.optim, folder, torch.device("cpu"))
@@ -130,7 +135,7 @@ def finished(contestant: Contestant, data: Data, repeats: int) -> tuple[Score, d
     loop.folder.publish(loop.averaged.state_dict(), {"step": at.step, "weights": "ema" if loop.optim.ema else "last"})
     model = loop.averaged
     times = None if model.is_exact else repeats
-    score = score_split(model, data.val, split_name="val", repeats=times, unit=data.spec.unit)
+    score = score_split(model, data.val, Evaluate(repeats=times), split_name="val", unit=data.spec.unit)
     figures = {
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": at.step,
@@ -146,7 +151,7 @@ def main(args: Args) -> None:
         check_known("contestant", name, CONTESTANTS)
     if args.threads:
         torch.set_num_threads(args.threads)
-    data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=256))
+    data = load_data(args.data, **text_settings(args))
     racers = [entered(name, CONTESTANTS[name](args.size), data, args) for name in args.contestants]
     budget, tenth = 60 * args.minutes, 6 * args.minutes
     while any(racer.loop.at.seconds < budget for racer in racers):

@@ -20,6 +20,7 @@ from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.samplers import CORRECTED_SHARE
+from unordinal.diffusion.schedules import Schedule, linear
 from unordinal.diffusion.unmasking import TIE
 from unordinal.names import counted
 
@@ -272,7 +273,7 @@ KNOWN = (0, -1, -1, 1, -1, -1)
 
 def main(picture: Path | None) -> None:
     data = markov_data(LENGTH, STAY)
-    masks, uniform = AbsorbingNoise(2), ContinuousUniformNoise(2)
+    masks, uniform = AbsorbingNoise(2, Schedule(linear)), ContinuousUniformNoise(2)
     print(f"Binary sequences of {LENGTH}, neighbours alike with probability {STAY:g}: distance from the data")
     curves = table("absorbing", Space(data, 2, LENGTH, masks), ABSORBING, (1, 2, 3, 4, 6))
     curves |= table("uniform", Space(data, 2, LENGTH, uniform), UNIFORM, (1, 2, 3, 4, 6, 12, 24, 48))

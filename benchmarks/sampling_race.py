@@ -22,7 +22,6 @@ from torch import Tensor
 
 from unordinal.api import Run, load
 from unordinal.cli.parsing import POSITIONAL
-from unordinal.config import DataConfig
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
 from unordinal.tasks.drawing import draw
@@ -99,7 +98,7 @@ def contestants(run: Run, args: Args) -> list[tuple[str, int]]:
 
 
 def main(args: Args) -> None:
-    data = load_data(DataConfig(args.data, alphabet="text8", split=args.split, length=256))
+    data = load_data(args.data, alphabet="text8", split=args.split, length=256)
     judges = Judges(CountModel(data.train.symbols, data.spec.num_classes, 5), load(args.judge))
     text = torch.stack([data.test[i][: args.length] for i in range(min(args.num, len(data.test)))])
     heading = f"{'sampler':<15}{'calls':>6}{'counts':>17}{'text8-arm':>17}{'unigram':>9}{'bigram':>8}{'s':>8}"

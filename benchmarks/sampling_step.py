@@ -35,7 +35,7 @@ def main() -> int:
     assert isinstance(model, Diffusion)
     timed = model.net = Timed(model.net)
     total, inside = [], []
-    chain = model.eval().chain(BATCH, steps=ROUNDS)
+    chain = model.eval().denoiser.chain(BATCH, steps=ROUNDS)
     next(chain)  # the draw of pure noise
     began = time.perf_counter()
     for _ in chain:

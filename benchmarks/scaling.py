@@ -32,15 +32,14 @@ def measured_here(model: str, length: int, classes: int, batch: int) -> dict[str
     import numpy as np
     import torch
 
-    from unordinal.config import DataConfig
-    from unordinal.data import data_from_array
+    from unordinal.data import load_data
     from unordinal.recipes import configured
     from unordinal.runs.folder import RunFolder
     from unordinal.train.loop import Loop
 
     config = configured(model, "tiny", "sequences")
     symbols = np.random.default_rng(0).integers(0, classes, SYMBOLS)
-    data = data_from_array(symbols, DataConfig("array", length=length, num_classes=classes))
+    data = load_data(symbols, length=length, num_classes=classes)
     torch.manual_seed(0)
     built = config.model.build(data.spec)
     train = replace(config.train, batch_size=batch, steps=1000, minutes=None, accumulate=None)

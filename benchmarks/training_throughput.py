@@ -15,7 +15,7 @@ import torch
 from timing import interleaved, matmul, matmul_flops, verdict
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
@@ -40,7 +40,7 @@ KERNELS = {
 def main() -> int:
     config = configured("text8/multinomial", "small")
     symbols = np.random.default_rng(0).integers(0, 27, 100_000)
-    data = data_from_array(symbols, config.data)
+    data = load_data(symbols, num_classes=27)
     torch.manual_seed(0)
     model = config.model.build(data.spec)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from timing import interleaved, matmul, matmul_flops, verdict
 from torch.utils.flop_counter import FlopCounterMode
 from training_throughput import KERNELS
 
-from unordinal.data import data_from_array
+from unordinal.data import load_data
 from unordinal.models.diffusion import Diffusion
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
@@ -26,7 +26,7 @@ ROUNDS, STEPS, REFERENCE_PEAK = 5, 100, 275e9
 def main() -> int:
     config = configured("cityscapes/multinomial", "paper")
     maps = np.random.default_rng(0).integers(0, 8, (64, 32, 64))
-    data = data_from_array({"train": maps, "val": maps[:16], "test": maps[:16]})
+    data = load_data({"train": maps, "val": maps[:16], "test": maps[:16]})
     torch.manual_seed(0)
     model = config.model.build(data.spec)
     assert isinstance(model, Diffusion)
@@ -56,7 +56,7 @@ def main() -> int:
         verdict("share of the matmul peak", 100 * flops * speed / peak, 50, at_least=True, unit=" %"),
         verdict("maps/s at a peak of 275 GFLOP/s (official 12.0)", scaled, 13, at_least=True),
         verdict(
-            f"one map in {STEPS} of {model.abilities.steps} steps, at that peak (official, all 4000: 199 s)",
+            f"one map in {STEPS} of {model.times.num} steps, at that peak (official, all 4000: 199 s)",
             seconds["sample"] * peak / REFERENCE_PEAK,
             4,
             at_least=False,

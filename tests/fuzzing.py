@@ -102,7 +102,6 @@ def valid_files(folder: Path) -> dict[str, bytes]:
 def readers(folder: Path) -> dict[str, Callable[[str, bytes], Any]]:
     """What reads a file of each kind, given its name and its bytes."""
     from unordinal.api import load
-    from unordinal.config import DataConfig
     from unordinal.data import load_data
     from unordinal.data.guess import guess_format
     from unordinal.runs.checkpoint import read_notes
@@ -119,13 +118,14 @@ def readers(folder: Path) -> dict[str, Callable[[str, bytes], Any]]:
     def data(name: str, raw: bytes) -> Any:
         (place / name).write_bytes(raw)
         path = place / name
-        return load_data(DataConfig(f"{guess_format(path)}:{path}", length=4 if name.startswith("book") else None))
+        settings = {"length": 4} if name.startswith("book") else {}
+        return load_data(f"{guess_format(path)}:{path}", **settings)
 
     def picture(_name: str, raw: bytes) -> Any:
         for index in range(20):
             (maps / f"{index}.png").write_bytes(valid["x.png"])
         (maps / "7.png").write_bytes(raw)
-        return load_data(DataConfig(f"maps:{maps}"))
+        return load_data(f"maps:{maps}")
 
     def of_run(name: str, raw: bytes) -> Any:
         (run / name).write_bytes(raw)

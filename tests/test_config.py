@@ -20,13 +20,13 @@ from unordinal.config import (
 )
 from unordinal.data import DATASETS, source_of
 from unordinal.data.arrays import ArraySource
-from unordinal.data.given import GivenSource
 from unordinal.data.docs import DocsSource
+from unordinal.data.given import GivenSource
 from unordinal.data.spec import DataSpec
 from unordinal.data.text import TextSource
+from unordinal.nets.settings import Ngrams, Transformer
 from unordinal.recipes import RECIPES, SIZES, configured, experiments
 from unordinal.recipes.arm import ArmSettings
-from unordinal.nets.settings import Ngrams, Transformer
 
 OWN_RUN = RunConfig(OWN, OWN, "tiny", DocsSource(), OwnModel("Mine"))
 
@@ -81,7 +81,8 @@ def test_a_name_that_several_settings_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["stps", "net.widht", "name", "data.name", "data.path", "path", "idth", "preset", "size", ".lr", "train", ""]
+    "name",
+    ["stps", "net.widht", "name", "data.name", "data.path", "path", "idth", "preset", "size", ".lr", "train", ""],
 )
 def test_a_name_that_no_setting_has_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=rf"unknown setting '{name}'.*known: .*model\.net\.width.*train\.lr"):
@@ -148,6 +149,22 @@ def test_a_budget_replaces_that_of_the_recipe() -> None:
     paper = with_settings(configured("arm", "paper"), {"minutes": 3.0}).train
     assert (paper.steps, paper.minutes, paper.epochs) == (None, 3.0, None)
     assert with_settings(config, {"lr": 0.1}).train.minutes == 2
+
+
+def test_settings_that_depend_on_each_other_are_changed_together_in_any_order() -> None:
+    config = with_settings(configured("multinomial", data=source_of("streets")), {"batch_size": 8, "accumulate": 2})
+    for settings in (
+        {"batch_size": 3, "accumulate": 3},
+        {"accumulate": 3, "batch_size": 3},
+        {"train.accumulate": 5, "train.batch_size": 15, "lr": 0.5},
+    ):
+        train = with_settings(config, settings).train
+        assert [train.batch_size % (train.accumulate or 1), train.accumulate in (3, 5)] == [0, True]
+    arm = configured("arm", data=DocsSource())
+    for names in (("net.width", "net.num_heads"), ("net.num_heads", "net.width")):
+        values = {"net.width": 12, "net.num_heads": 3}
+        changed = with_settings(arm, {name: values[name] for name in names})
+        assert (dotted(changed, "model.net.width"), dotted(changed, "model.net.num_heads")) == (12, 3)
 
 
 def test_a_network_is_exchanged_by_the_name_of_its_class_and_keeps_what_both_have() -> None:

@@ -3,20 +3,14 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from contracts import all_events, chi_square_p_value, frequencies
 from torch import Tensor, nn
 
-from unordinal.model import (
-    Abilities,
-    CategoricalModel,
-    ExactModel,
-    TrainingHooks,
-    check_classes,
-    evaluating,
-    sample_shape,
-)
+from unordinal.abilities import TrainingHooks
+from unordinal.model import CategoricalModel, ExactModel, as_classes, check_classes, evaluating, sample_shape
 
 P = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], dtype=torch.float64)  # of each class at each position
 
@@ -53,19 +47,19 @@ class Bounded(CategoricalModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor) -> Tensor:
+    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         return torch.full((len(x),), -2.0)
 
     def sample(self, num_samples: int, **settings: Any) -> Tensor:
         return torch.zeros(num_samples, *self.event_shape, dtype=torch.long)
 
 
-def test_probability_bound_and_weight_are_one_number_without_dropout() -> None:
+def test_probability_and_bound_are_one_number_without_dropout() -> None:
     model, x = Known(), all_events(3, (2,))
     expected = (P[0].unsqueeze(1) * P[1]).flatten()  # in the order of `all_events`
     for training in (True, False):
         model.train(training)
-        for score in (model.log_prob, model.elbo, model.log_weight):
+        for score in (model.log_prob, model.elbo):
             torch.testing.assert_close(score(x).exp(), expected)
         assert model.training is training
         assert model.dropout.training is training
@@ -93,20 +87,47 @@ def test_bits_of_a_bound_are_per_position() -> None:
     torch.testing.assert_close(Bounded(2, (4, 6)).bits_per_dim(x), torch.full((5,), 2 / (24 * math.log(2))))
 
 
-def test_what_a_model_cannot_do_is_refused_by_its_name() -> None:
-    model, x = Bounded(3, (2,)), torch.zeros(4, 2, dtype=torch.long)
-    assert model.abilities == Abilities()
-    assert not model.is_exact
-    for call, message in (
-        (lambda: model.elbo_at(x, torch.zeros(4)), "the bound of Bounded is no mean over times"),
-        (lambda: model.log_weight(x), "Bounded has no importance weight"),
-        (lambda: model.log_prob_in_order(x), "Bounded has no memory with which to score 4 chunks"),
-        (lambda: model.reconstruct(x), r"Bounded gives \(4, 2\) back as it is"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
+def test_a_model_needs_two_classes() -> None:
+    assert not Bounded(3, (2,)).is_exact
     with pytest.raises(ValueError, match="at least 2 classes, got 1"):
         Bounded(1, (2,))
+
+
+@pytest.mark.parametrize("values", [[[0, 1], [2, -1]], ((0, 1), (2, -1)), np.array([[0, 1], [2, -1]])])
+def test_lists_and_arrays_become_tensors(values: Any) -> None:
+    assert torch.equal(as_classes(values, "known"), torch.tensor([[0, 1], [2, -1]]))
+    given = torch.tensor([1])
+    assert as_classes(given, "known") is given
+
+
+def test_an_array_that_cannot_be_written_to_is_taken_without_a_warning() -> None:
+    values = np.arange(3)
+    values.flags.writeable = False
+    assert as_classes(values, "known").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("values", [[[0, 1], [2]], [[0], 1], "ab", object(), [None, 1], {"a": 1}])
+def test_what_is_no_array_is_refused_in_one_line(values: Any) -> None:
+    with pytest.raises(ValueError, match="`known` must be an array of integer classes, or lists of equal") as error:
+        as_classes(values, "known")
+    assert "\n" not in str(error.value)
+
+
+def test_known_positions_are_expanded_and_checked() -> None:
+    model, shape = Known(), torch.Size((2,))
+    assert model.checked_known([1, -1], 3, shape).tolist() == [[1, -1]] * 3
+    each = [[1, -1], [-1, 2], [-1, -1]]
+    assert model.checked_known(np.array(each, np.int8), 3, shape).tolist() == each
+    assert model.checked_known(each, 3, shape).dtype == torch.int64
+    for wrong, message in (
+        ([1, -1, 0], r"integers of shape \(2,\) or \(3, 2\), got torch.int64 of shape \(3,\)"),
+        ([1.0, -1.0], "integers of shape"),
+        ([3, -1], "class 3; expected 0 to 2, or -1 where it is free"),
+        ([-2, -1], "class -2"),
+        ([[1, -1], [1, -1], [1, 1]], "leaves nothing free"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.checked_known(wrong, 3, shape)
 
 
 def test_hooks_do_nothing_unless_a_model_has_its_own() -> None:
@@ -134,7 +155,7 @@ def test_hooks_do_nothing_unless_a_model_has_its_own() -> None:
     ],
 )
 def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> None:
-    for score in (Known().log_prob, Known().elbo, Known().log_weight, Known().bits_per_dim):
+    for score in (Known().log_prob, Known().elbo, Known().bits_per_dim):
         with pytest.raises(ValueError, match=message):
             score(x)
     with pytest.raises(ValueError, match=message):

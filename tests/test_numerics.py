@@ -10,8 +10,11 @@ from unordinal.numerics import (
     class_counts,
     draw_categorical,
     expand_like,
+    full_precision,
     mixture_logit,
     mixture_logit_inverse,
+    sharpened,
+    standard_error,
     sum_except_batch,
     uniform,
 )
@@ -126,3 +129,41 @@ def test_inverse_is_finite_where_the_function_is_flat() -> None:
     v, _ = mixture_logit_inverse(y, log_weights, means, log_scales)
     assert bool(torch.isfinite(v).all())
     torch.testing.assert_close(mixture_logit(v, log_weights, means, log_scales)[0], y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1e-40, 1e-38, 1e-30, 1e-6])
+def test_a_tiny_temperature_takes_the_likeliest_class_and_gives_no_nan(dtype: torch.dtype, temperature: float) -> None:
+    logits = torch.tensor([[1.0, 3.0, -2.0], [80.0, -1e4, 79.0], [-300.0, -200.0, -400.0]], dtype=dtype)
+    for top_p in (1.0, 0.5):
+        p = torch.softmax(sharpened(logits, temperature, top_p), -1)
+        assert bool(torch.isfinite(p).all())
+        assert torch.equal(p, torch.tensor([[0, 1, 0], [1, 0, 0], [0, 1, 0]], dtype=dtype))
+
+
+def test_a_temperature_divides_the_logits_and_top_p_drops_the_unlikely() -> None:
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+    assert sharpened(logits, 1.0) is logits
+    for temperature in (0.25, 0.5, 2.0):
+        expected = torch.softmax(logits / temperature, -1)
+        torch.testing.assert_close(torch.softmax(sharpened(logits, temperature), -1), expected)
+    for top_p, kept in ((0.4, 1), (0.5, 1), (0.79, 2), (0.94, 3), (1.0, 4)):
+        p = torch.softmax(sharpened(logits, 1.0, top_p), -1)
+        assert int((p > 0).sum()) == kept
+        torch.testing.assert_close(p[0, :kept], logits[0, :kept].exp() / logits[0, :kept].exp().sum())
+    both = torch.softmax(sharpened(logits, 0.5, 0.9), -1)  # the share is that of the sharpened classes
+    assert int((both > 0).sum()) == 2
+
+
+def test_short_floats_become_float32_and_others_stay() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        assert full_precision(torch.zeros(2, dtype=dtype)).dtype == torch.float32
+    for dtype in (torch.float32, torch.float64):
+        values = torch.zeros(2, dtype=dtype)
+        assert full_precision(values) is values
+
+
+def test_the_standard_error_of_the_mean() -> None:
+    values = torch.randn(400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert standard_error(values) == pytest.approx(float(values.std()) / 20)
+    assert standard_error(values[:1]) is None

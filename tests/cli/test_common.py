@@ -42,7 +42,8 @@ def test_settings_that_are_no_options_of_the_command_keep_their_names() -> None:
 
 
 def test_flags_of_other_names_exist(cli: Cli) -> None:
-    said = cli("train", "cityscapes/vae", "--help-all").out + cli("sample", "--help").out
+    words = [("train", "cityscapes/vae", "--help-all"), ("train", "text8/arm", "--help-all"), ("sample", "--help")]
+    said = "".join(cli(*one).out for one in words)
     assert all(f"{flag} " in said for flag in FLAGS.values())
 
 

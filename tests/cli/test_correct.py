@@ -38,7 +38,7 @@ def test_nothing_sure_returns_byte_for_byte(
 
 
 def test_colours_strike_out_what_is_replaced() -> None:
-    found = Corrected("the", (Suggestion(1, 1, "e", "h", 0.9), Suggestion(2, 2, "h", "e", 0.8)))
+    found = Correction("the", (Suggestion(1, 1, "e", "h", 0.9), Suggestion(2, 2, "h", "e", 0.8)))
     assert coloured("teh", found) == "t\x1b[2;9;31me\x1b[0m\x1b[1;32mh\x1b[0m\x1b[2;9;31mh\x1b[0m\x1b[1;32me\x1b[0m"
 
 
@@ -46,9 +46,10 @@ def test_what_cannot_be_corrected_is_refused(cli: Cli, diffusions: dict[str, Pat
     run = ["--run", diffusions["uniform"]]
     refused(cli("correct", "", *run), "the text is empty")
     for rate in ("0", "1", "nan"):
-        refused(cli("correct", "a", *run, "--error-rate", rate), "--error-rate must be above 0 and below 0.963")
-    refused(cli("correct", "a", *run, "--threshold", "2"), "--threshold is a probability")
-    refused(cli("correct", "a", *run, "--passes", "0"), "--passes must be at least 1")
+        refused(cli("correct", "a", *run, "--error-rate", rate), "--error-rate must be a number above 0 and below 1")
+    refused(cli("correct", "a", *run, "--error-rate", "0.97"), "--error-rate must be above 0 and below 0.963, got 0.97")
+    refused(cli("correct", "a", *run, "--threshold", "2"), "--threshold must be a number between 0 and 1, got 2")
+    refused(cli("correct", "a", *run, "--passes", "0"), "--passes must be a whole number of at least 1, got 0")
     refused(cli("correct", "a", *run, "--method", "beam"), "needs an autoregressive model")
     refused(cli("correct", "a", "--run", arms["arm"], "--method", "pass"), "needs a diffusion with uniform noise")
     refused(cli("correct", "a", "--run", diffusions["maps"]), "is for text")

@@ -30,7 +30,7 @@ def test_a_split_without_maps_has_no_picture(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "few.npy", np.arange(15 * 16, dtype=np.uint8).reshape(15, 4, 4) % 3)
     refused(cli("data", f"maps:{tmp_path / 'few.npy'}", "--grid", "g.png"), "the test split has no examples")
     refused(cli("data", f"maps:{tmp_path / 'few.npy'}", "--grid", "g.jpg"), "--grid writes a .png")
-    refused(cli("data", "docs", "--grid", "g.png"), "--grid takes maps")
+    refused(cli("data", "docs", "--grid", "g.png"), "--grid is for maps, and docs gives sequences")
 
 
 def test_a_grid_shows_64_maps_at_most(tmp_path: Path) -> None:

@@ -127,8 +127,14 @@ def test_chars_and_arrays_train_too(cli: Cli, tmp_path: Path) -> None:
         (("--steps", "2", "--optim.beta2", "2"), "--optim.beta2 must be a number of at least 0 and below 1, got 2"),
         (("--steps", "2", "--optim.warmup", "-5"), "--optim.warmup must be a whole number of at least 0, got -5"),
         (("--steps", "2", "--optim.weight-decay", "-3"), "--optim.weight-decay must be a number of at least 0, got -3"),
-        (("--steps", "2", "--model.net.num-blocks", "-2"), "--model.net.num-blocks must be a whole number of at least 1, got -2"),
-        (("--steps", "2", "--model.net.window", "-1"), "--model.net.window must be a whole number of at least 0, got -1"),
+        (
+            ("--steps", "2", "--model.net.num-blocks", "-2"),
+            "--model.net.num-blocks must be a whole number of at least 1, got -2",
+        ),
+        (
+            ("--steps", "2", "--model.net.window", "-1"),
+            "--model.net.window must be a whole number of at least 0, got -1",
+        ),
         (("--steps", "2", "--model.net.width", "0"), "--model.net.width must be a whole number of at least 1, got 0"),
         (("--steps", "2", "--model.net.conv", "-3"), "--model.net.conv must be a whole number of at least 0, got -3"),
         (("--steps", "2", "--model.net.conv", "4"), "must be odd"),
@@ -221,7 +227,7 @@ def test_a_damaged_checkpoint(cli: Cli, trained: Path, book: Path, tmp_path: Pat
     result = cli(*words)
     assert result.code == 0
     assert "Warning: the checkpoint" in result.err
-    assert "kept as damaged-step-00000020, and training goes on from step 18" in result.err
+    assert "kept as damaged-step-00000020, and training continues from step 18" in result.err
     assert "Continuing from step 18" in result.err
     for state in (broken / "checkpoints").glob("*/state.pt"):
         state.write_bytes(state.read_bytes()[:1000])
@@ -264,12 +270,18 @@ def test_surjections_bases_and_nets_swap(
         (("--surjection", "softplus", "--base", 28), "between 2 and the number of classes, 27; got 28"),
         (("--surjection", "softplus", "--base", 1), "between 2 and the number of classes, 27; got 1"),
         (("--base", 28), "between 2 and the number of classes, 27; got 28"),
-        (("--net", "transformer", "--model.density.net.num-heads", 0), "heads 0"),
-        (("--net", "transformer", "--model.density.net.width", -8), "width -8"),
-        ((*TRANSFORMER, "--model.density.net.dropout", 1), "dropout must be at least 0"),
+        (
+            ("--net", "transformer", "--model.density.net.num-heads", 0),
+            "--model.density.net.num-heads must be a whole number of at least 1, got 0",
+        ),
+        (
+            ("--net", "transformer", "--model.density.net.width", -8),
+            "width must be a whole number of at least 1, got -8",
+        ),
+        ((*TRANSFORMER, "--model.density.net.dropout", 1), "dropout must be a number of at least 0 and below 1, got 1"),
         (("--surjection", "argmax"), "argmax"),
         (("--model.density.num-mixtures", 0), "at least 1 component, got 0"),
-        (("--model.density.net.dropout", 1), "dropout 1"),
+        (("--model.density.net.dropout", 1), "dropout must be a number of at least 0 and below 1, got 1"),
         (("--model.inverse.width", 0), "width must be at least 1, got 0"),
         (("--model.inverse.num-flows", -1), INVERSE_FLOWS),
     ],
@@ -385,3 +397,85 @@ def test_more_weights_than_symbols_get_a_note(cli: Cli, book: Path) -> None:
     )
     assert small.code == 0, small.err
     assert "by heart" not in small.err
+
+
+def test_a_run_is_resumed_without_its_settings_being_said_again(cli: Cli, book: Path) -> None:
+    words = ("train", "text8/multinomial", "--data", f"text:{book}", *SMALL, "--seed", 3, "--optim.no-decay-to-zero")
+    assert cli(*words, "--steps", 4, "--out", "half").code == 0
+    longer = cli("train", "--out", "half", "--resume", "--steps", 8, "--json")
+    assert longer.code == 0, longer.err
+    assert longer.json["steps"] == 8
+    assert cli(*words, "--steps", 8, "--out", "whole").code == 0
+    half, whole = (cli("evaluate", run, "--json").json["bits_per_dim"] for run in ("half", "whole"))
+    assert half == whole  # as if it had never stopped
+    told = "half is already finished (8 steps). Budgets count from the start of the run: give a larger one to continue."
+    for again in (("train", "--resume", "--out=half"), (*words, "--steps", 8, "--out", "half", "--resume")):
+        finished = cli(*again)
+        assert finished.code == 0
+        assert told in finished.err
+
+
+def test_a_resumed_run_may_have_another_rate_and_its_data_elsewhere(cli: Cli, book: Path, tmp_path: Path) -> None:
+    shutil.copy(book, tmp_path / "first.txt")
+    assert cli(*TRAIN, "--data", "first.txt", "--out", "run").code == 0
+    (tmp_path / "first.txt").rename(tmp_path / "second.txt")
+    refused(cli("train", "--out", "run", "--resume", "--steps", 3), "there is no file", "first.txt")
+    words = ("train", "--out", "run", "--resume", "--steps", 3, "--lr", 0.5, "--data", "second.txt", "--json")
+    longer = cli(*words)
+    assert longer.code == 0, longer.err
+    assert longer.json["steps"] == 3
+    config = unordinal.load("run").config
+    assert (config.train.lr, config.train.steps) == (0.5, 3)
+    assert config.data.name == f"text:{tmp_path / 'second.txt'}"
+    assert (config.data.alphabet, config.data.length) == ("text8", 32)  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_resumed_is_refused(cli: Cli, trained: Path, tmp_path: Path) -> None:
+    refused(cli("train", "--out", "nowhere", "--resume"), "no run at nowhere")
+    zero = cli("train", "--out", trained, "--resume", "--steps", 0)
+    refused(zero, "--steps must be a whole number of at least 1, got 0")
+    refused(cli("train", "--out", trained, "--resume", "--seed", 5), "unknown option '--seed'")
+    own = tmp_path / "own"
+    shutil.copytree(trained, own)
+    config = json.loads((own / "config.json").read_text())
+    config["run"]["recipe"] = "custom"
+    config["run"]["model"] = {"kind": "OwnModel", "made_by": "Mine"}
+    (own / "config.json").write_text(json.dumps(config))
+    refused(cli("train", "--out", own, "--resume"), "was made in Python; continue it there")
+
+
+def test_steps_and_minutes_end_a_run_together(cli: Cli, book: Path) -> None:
+    words = ("train", "text8/multinomial", "--data", f"text:{book}", *SMALL, "--json")
+    by_steps = cli(*words, "--steps", 3, "--minutes", 5, "--out", "steps")
+    assert by_steps.code == 0, by_steps.err
+    assert by_steps.json["steps"] == 3
+    by_minutes = cli(*words, "--steps", 10**6, "--minutes", 0.005, "--out", "minutes")
+    assert by_minutes.code == 0, by_minutes.err
+    assert 0 < by_minutes.json["steps"] < 10**6
+
+
+def test_the_end_of_training_says_what_was_kept_and_whether_it_beats_counts(cli: Cli, book: Path) -> None:
+    words = ("train", "text8/arm", "--data", f"text:{book}", *small_flags("text8/arm"), "--steps", 3, "--out", "run")
+    result = cli(*words, "--json")
+    assert result.code == 0, result.err
+    lines = result.err.splitlines()
+    best = result.json["val_bits_per_dim"]
+    assert f"Kept the weights of step 3: validation {best:.4f} bits per character." in lines
+    assert any(line.startswith("Counts of pairs of the training data give 1.3") for line in lines)
+    assert any(line.endswith("the model is not better yet: train it longer.") for line in lines)
+    assert "Score them with: unordinal evaluate run" in lines
+    assert result.out.count("\n") == 1  # nothing but JSON on standard output
+
+
+def test_data_of_ones_own_have_the_options_of_their_format(cli: Cli, book: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 4, (60, 8)))
+    for data, has, lacks in (
+        (book, {"--alphabet", "--length", "--data-split"}, {"--letters", "--height", "--flips", "--num-classes"}),
+        (tmp_path / "x.npy", {"--letters", "--num-classes", "--data-split"}, {"--alphabet", "--height", "--colours"}),
+        ("streets", {"--height", "--width", "--flips"}, {"--alphabet", "--length", "--data-split", "--num-classes"}),
+    ):
+        said = cli("train", "multinomial", "--data", data, "--help-all").out
+        assert all(f"{flag}" in said.split() for flag in has)
+        assert not any(f"{flag}" in said.split() for flag in lacks)
+    refused(cli("train", "arm", "--data", book, "--letters", "ab"), "unknown option '--letters'")
+    refused(cli("train", "multinomial", "--data", "streets", "--length", 4), "unknown option '--length'")

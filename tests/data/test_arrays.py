@@ -4,11 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from unordinal.data import load_data, source_of
+from unordinal.data import load_data
 from unordinal.data.arrays import ArraySource, read_arrays
-from unordinal.data.given import GivenSource
 
 
 def parts(num_classes: int = 5) -> dict[str, np.ndarray]:
@@ -47,27 +45,8 @@ def test_a_long_row_is_cut_like_text(tmp_path: Path) -> None:
     assert data.train[1].tolist() == [(20 + i) % 7 for i in range(20)]
 
 
-def test_arrays_from_python() -> None:
-    assert load_data(torch.arange(600).reshape(100, 6) % 3).spec.split_sizes == (90, 5, 5)
-    assert load_data(parts()).spec.split_sizes == (50, 10, 7)
-    with pytest.raises(ValueError, match="expected the keys train, val and test"):
-        load_data({"train": np.zeros((3, 2), int)})
-    rows = [[0, 1, 2], [2, 1, 0], [0, 0, 1]]
-    assert load_data(rows, split="0,0,1").test.examples(np.arange(3)).tolist() == rows
-    named = load_data(rows, split="0,0,1", letters="ACGT")
-    assert (named.spec.num_classes, named.spec.show(named.test[1])) == (4, "GCA")
-    for wrong, message in (([[0, 1], [1]], "lists of different lengths"), (["ab"], "got text"), ([0.5], "dtype float64")):
-        with pytest.raises(ValueError, match=message):
-            load_data(wrong)
-
-
-def test_a_source_of_arrays_knows_its_shape_without_loading_it(tmp_path: Path) -> None:
+def test_a_file_knows_its_shape_without_being_loaded(tmp_path: Path) -> None:
     maps = np.zeros((9, 4, 6), int)
-    for given, shape in ((maps, "maps"), (maps[0], "sequences"), (maps[0, 0], "sequences"), (parts(), "sequences")):
-        source = source_of(given)
-        assert isinstance(source, GivenSource)
-        assert source.shape == shape
-        assert source_of(source) is source
     np.savez(tmp_path / "maps.npz", train=maps, val=maps, test=maps)
     np.save(tmp_path / "rows.npy", maps[0])
     assert ArraySource(str(tmp_path / "maps.npz")).shape == "maps"
@@ -131,27 +110,12 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
             load_data(f"array:{path}")
 
 
-def test_arrays_of_maps_are_flipped_like_maps() -> None:
-    maps = np.random.default_rng(0).integers(0, 3, (40, 4, 6)).astype(np.uint8)
-    flipped = load_data(maps, flips=True)
-    assert flipped.train.flips
-    assert not flipped.val.flips
-    assert not load_data(maps, flips=False).train.flips
-    assert not load_data(maps).train.flips  # nor unless asked for
-    assert not load_data(maps[:, 0]).train.flips  # rows have no left and right to speak of
-    with pytest.raises(ValueError, match="`flips` mirrors maps left to right; leave it out with the array"):
-        load_data(maps[:, 0], flips=True)
-
-
 @pytest.mark.parametrize("num_classes", [2, 256, 257, 65_536])
 def test_many_classes_are_stored_in_the_smallest_integer_and_come_back(num_classes: int, tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, num_classes, (60, 5))
     x[0, 0] = num_classes - 1
     np.save(tmp_path / "x.npy", x)
-    for data in (
-        load_data(str(tmp_path / "x.npy"), split="60,0,0"),
-        load_data({"train": x, "val": x, "test": x}),
-    ):
+    for data in (load_data(str(tmp_path / "x.npy"), split="60,0,0"), load_data({"train": x, "val": x, "test": x})):
         assert data.spec.num_classes == num_classes
         assert data.train.symbols.dtype == (np.uint8 if num_classes <= 256 else np.uint16)
         assert np.array_equal(data.train.examples(np.arange(60)).numpy(), x)

@@ -87,9 +87,7 @@ def test_the_archive_is_read_scaled_and_split(archive: Path, tmp_path: Path) -> 
     unpacked = load_data(f"cityscapes:{tmp_path}", map_height=4, map_width=8)
     assert unpacked.spec.fingerprint == data.spec.fingerprint
     (tmp_path / names()[5]).write_bytes(png(label_map(9999)))  # a file repaired since: not served from the cache
-    assert load_data(f"cityscapes:{tmp_path}", map_height=4, map_width=8).spec.fingerprint != (
-        data.spec.fingerprint
-    )
+    assert load_data(f"cityscapes:{tmp_path}", map_height=4, map_width=8).spec.fingerprint != (data.spec.fingerprint)
     default = load_data(f"cityscapes:{archive}")
     assert default.spec.event_shape == (32, 64)
     assert not default.train.flips

@@ -9,10 +9,10 @@ import pytest
 
 from unordinal.data import DATASETS, load_data, source_of
 from unordinal.data.arrays import ArraySource
-from unordinal.data.given import GivenSource
 from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.download import Enwik8Source, Text8Source
 from unordinal.data.fasta import FastaSource
+from unordinal.data.given import GivenSource
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import WHOLE, FileSource, Source
 from unordinal.data.spec import DataSpec, Vocabulary

@@ -6,8 +6,17 @@ from collections import Counter
 import numpy as np
 import pytest
 from conftest import SHARED_DATA
+from contexts import probabilities
 
-from unordinal.evaluate.counts import CountModel, MapCountModel, baselines, map_baselines, xz_bits_per_symbol
+from unordinal.data import load_data
+from unordinal.evaluate.counts import (
+    CountModel,
+    MapCountModel,
+    baselines,
+    map_baselines,
+    trivial_bits,
+    xz_bits_per_symbol,
+)
 
 
 def naive_bits(train: list[int], test: list[int], k: int, order: int) -> float:
@@ -28,8 +37,8 @@ def test_probabilities_of_single_symbols_are_those_of_a_sequence_and_sum_to_one(
     model = CountModel(train, 3, 2)
     contexts = np.stack([test[:-2], test[1:-1]], axis=1)
     whole = 30 * model.bits_per_symbol(test) - 2 * model.bits_per_symbol(test[:2])
-    assert -np.log2(model.probabilities(contexts, test[2:])).sum() == pytest.approx(whole)
-    every = sum(model.probabilities(contexts, np.full(28, symbol)) for symbol in range(3))
+    assert -np.log2(probabilities(model, contexts, test[2:])).sum() == pytest.approx(whole)
+    every = sum(probabilities(model, contexts, np.full(28, symbol)) for symbol in range(3))
     np.testing.assert_allclose(every, 1)
 
 
@@ -89,3 +98,20 @@ def test_the_published_baselines_of_maps(name: str, expected: float) -> None:
         pytest.skip(f"no {path} here")
     maps = np.load(path)
     assert MapCountModel(maps["train"], 8).bits_per_pixel(maps["test"]) == pytest.approx(expected, abs=0.002)
+
+
+def test_trivial_models_suit_the_data() -> None:
+    """Pairs of a text, neighbours of maps, and columns of rows, of which each knows a different thing."""
+    rng = np.random.default_rng(0)
+    text = np.arange(6000) % 3  # the next symbol follows from the one before
+    name, bits = trivial_bits(load_data(text, length=20))
+    assert name == "Counts of pairs"
+    assert bits < 0.02
+    columns = np.stack([np.zeros(900, int), rng.integers(0, 4, 900)], axis=1)
+    name, bits = trivial_bits(load_data(columns))
+    assert name == "Counts of independent columns"
+    assert bits == pytest.approx(1.0, abs=0.05)  # nothing, and two bits
+    maps = np.repeat(rng.integers(0, 2, (200, 1, 6)), 6, axis=1)
+    name, bits = trivial_bits(load_data(maps))
+    assert name == "Counts of neighbouring pixels"
+    assert bits == pytest.approx(1 / 6, abs=0.05)  # a row is coin tosses, and the others repeat it

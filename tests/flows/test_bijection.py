@@ -22,7 +22,7 @@ from unordinal.flows.elementwise import (
 )
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.ready import coupling_flow
-from unordinal.flows.reshape import Permutation, Reversal, Squeeze
+from unordinal.flows.reshape import Reversal, Squeeze
 from unordinal.flows.spline import RationalQuadraticSpline
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
@@ -78,7 +78,6 @@ ANYWHERE: dict[str, Callable[[], Bijection]] = {
     **{f"coupling {name}": partial(coupling, name) for name in TRANSFORMS},
     "linear": lambda: InvertibleLinear(C),
     "actnorm": lambda: ActNorm(C),
-    "permutation": lambda: Permutation(torch.tensor([2, 0, 1])),
     "reversal of time": lambda: Reversal(1),
     "reversal of channels": lambda: Reversal(-1),
     "chain": lambda: Chain([InvertibleLinear(C), coupling("mixture"), ActNorm(C), coupling("affine")]),

@@ -102,7 +102,7 @@ def test_noise_may_have_a_class_more_than_data() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width": 15}, "width 15 must be a multiple"),
+        ({"width": 15}, "`width` 15 must be a multiple of twice the number of heads, 2"),
         ({"conv": 4}, "must be odd"),
         ({"global_heads": 0, "local_heads": 0}, "heads, 0"),
     ],

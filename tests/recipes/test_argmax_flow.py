@@ -2,9 +2,9 @@
 
 import pytest
 
+from unordinal.nets.settings import LSTM
 from unordinal.recipes import configured, experiments
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
-from unordinal.nets.settings import LSTM
 from unordinal.recipes.settings import CouplingLayers, Levels, MapInverse, Mixture
 
 TEXT_WAYS = {"argmax": "binary", "uniform-dequant": "round-uniform", "variational-dequant": "round-variational"}

@@ -8,9 +8,9 @@ import torch
 from unordinal.data.spec import DataSpec
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.models.diffusion import Diffusion
+from unordinal.nets.settings import DiffusionTransformer, Transformer, UNet
 from unordinal.recipes import configured
 from unordinal.recipes.continuous import AbsorbingSettings, UniformSettings
-from unordinal.nets.settings import DiffusionTransformer, Transformer, UNet
 
 TEXT, MAPS = DataSpec("text", 5, (8,)), DataSpec("maps", 5, (8, 16))
 SMALL, TIMED = Transformer(16, 1, 2), DiffusionTransformer(16, 1, 2, 0)

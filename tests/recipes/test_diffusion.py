@@ -10,9 +10,9 @@ from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.download import Text8Source
 from unordinal.data.spec import DataSpec
 from unordinal.diffusion.uniform import UniformNoise
+from unordinal.nets.settings import DiffusionTransformer, UNet
 from unordinal.recipes import configured
 from unordinal.recipes.diffusion import MultinomialSettings
-from unordinal.nets.settings import DiffusionTransformer, UNet
 
 
 @pytest.mark.parametrize(

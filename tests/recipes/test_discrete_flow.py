@@ -4,9 +4,9 @@ import pytest
 
 from unordinal.data.spec import DataSpec
 from unordinal.models.discrete_flow import AutoregressiveModulo, BipartiteModulo
+from unordinal.nets.settings import LSTM
 from unordinal.recipes import RECIPES, configured
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
-from unordinal.nets.settings import LSTM
 
 
 def test_autoregressive_layers_change_their_direction() -> None:

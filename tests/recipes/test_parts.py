@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from unordinal.data.spec import DataSpec
+from unordinal.nets.settings import LSTM, DenseNet
 from unordinal.recipes.parts import (
     SURJECTIONS,
     build_density,
@@ -13,7 +14,6 @@ from unordinal.recipes.parts import (
     require_shape,
     side_multiple,
 )
-from unordinal.nets.settings import LSTM, DenseNet
 from unordinal.recipes.settings import CouplingLayers, Levels, MapInverse, Mixture, SequenceInverse
 
 INVERSE = SequenceInverse(4)

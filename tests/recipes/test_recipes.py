@@ -183,7 +183,9 @@ def test_data_of_ones_own_take_the_settings_of_the_experiment_that_their_format_
     plain = configured("arm", data=source_of("docs"))
     assert plain.data == DocsSource()  # a model by name leaves data as they are
     assert configured("text8/arm", data=source_of("docs")).data == DocsSource("text8", 256)
-    assert configured("enwik8/arm", data=source_of("text:a.txt")).data.adapted(path="a") == TextSource("a", "bytes", 320)
+    assert configured("enwik8/arm", data=source_of("text:a.txt")).data.adapted(path="a") == TextSource(
+        "a", "bytes", 320
+    )
     assert configured("cityscapes/vae", data=source_of("streets")).data == StreetsSource(flips=True)
     rows = source_of([[0, 1], [1, 0]])
     assert configured("arm", data=rows).data is rows
@@ -299,8 +301,7 @@ FAMILIES = [("multinomial", "sequences"), ("arm", "sequences"), ("argmax-ar", "s
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"),
-    [case if case in FAMILIES else pytest.param(*case, marks=pytest.mark.slow) for case in EVERY],
+    ("name", "shape"), [case if case in FAMILIES else pytest.param(*case, marks=pytest.mark.slow) for case in EVERY]
 )
 def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_path: Path) -> None:
     """`model.training_loss(x).mean()` is all it takes, with the same optimiser, schedule, batches and random numbers.

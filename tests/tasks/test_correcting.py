@@ -2,19 +2,27 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
 from contracts import all_events
 from torch import Tensor, nn
 
-from unordinal.data.spec import Vocabulary
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.model import CategoricalModel
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
-from unordinal.tasks.correcting import autoregressive_posterior, correct_reading, diffusion_posterior
+from unordinal.tasks.correcting import (
+    TOO_HIGH,
+    Correct,
+    autoregressive_posterior,
+    correct,
+    correct_reading,
+    diffusion_posterior,
+)
 from unordinal.tasks.reading import read
 
 K, L = 3, 4
@@ -93,7 +101,7 @@ def test_a_full_beam_finds_the_exact_maximum_and_posterior() -> None:
         found = autoregressive_posterior(model, observed, error_rate=rate, beam=K**L)
         torch.testing.assert_close(found, torch.einsum("s,slk->lk", torch.softmax(joint, 0), onehot))
         narrow = autoregressive_posterior(model, observed, error_rate=rate, beam=1)
-        assert torch.equal(narrow.sum(-1), torch.ones(L, dtype=torch.float64))
+        torch.testing.assert_close(narrow.sum(-1), torch.ones(L, dtype=torch.float64))
     fixed = torch.tensor([True, False, False, True])
     found = autoregressive_posterior(model, STATES[40], error_rate=rate, beam=K**L, is_fixed=fixed)
     assert torch.equal(found.argmax(-1)[fixed], STATES[40][fixed])
@@ -124,7 +132,6 @@ def test_suggestions_name_the_place_the_symbols_and_the_probability() -> None:
         ({"error_rate": 0.0}, "`error_rate` must be above 0 and below 0.667, got 0"),
         ({"error_rate": 1.0}, "must be above 0 and below 0.667, got 1"),
         ({"error_rate": math.nan}, "got nan"),
-        ({"error_rate": 0.1, "passes": 0}, "`passes` must be at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, float], message: str) -> None:
@@ -142,5 +149,51 @@ def test_models_that_cannot_correct_are_refused() -> None:
         given = settings if method is diffusion_posterior else {**settings, "beam": 2}
         with pytest.raises(ValueError, match=message):
             method(model, STATES[0], **given)
-    with pytest.raises(ValueError, match="`threshold` is a probability"):
-        correct_reading(read("a", Vocabulary.text8()), lambda x, *_: x, threshold=2.0)
+
+
+SPEC = DataSpec("letters", K, (L,), Vocabulary("chars", "abc"))
+
+
+def test_a_request_is_answered_by_what_the_model_can_do() -> None:
+    """The text of the likeliest symbols, from one pass of a diffusion or from a search."""
+    text = SPEC.text_vocabulary("correct").decode(STATES[7])
+    p = diffusion_posterior(exact_model(), STATES[7], error_rate=0.3)
+    expected = "".join("abc"[v] for v in torch.where(p.max(-1).values >= 0.5, p.argmax(-1), STATES[7]).tolist())
+    found = correct(exact_model(), SPEC, Correct(text, error_rate=0.3))
+    assert found.text == expected
+    assert found.kind == "the model's"
+    assert correct(exact_model(), SPEC, Correct(text, error_rate=0.3, passes=3)).kind == TOO_HIGH
+    model = causal_model()
+    p = autoregressive_posterior(model, STATES[7], error_rate=0.3, beam=9)
+    expected = "".join("abc"[v] for v in torch.where(p.max(-1).values >= 0.6, p.argmax(-1), STATES[7]).tolist())
+    for method in (None, "beam"):
+        asked = Correct(text, error_rate=0.3, threshold=0.6, method=method, beam=9)  # type: ignore[arg-type]
+        assert correct(model, SPEC, asked).text == expected
+    for given, asked, message in (
+        (model, Correct(text, method="pass"), "needs a diffusion with uniform noise"),
+        (exact_model(), Correct(text, method="beam"), "`method` beam needs an autoregressive model"),
+        (model, Correct(text, error_rate=0.7), "must be above 0 and below 0.667, got 0.7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            correct(given, SPEC, asked)
+    with pytest.raises(ValueError, match="`correct` is for text; the classes of codes have no characters"):
+        correct(model, DataSpec("codes", K, (L,)), Correct(text))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"passes": 0}, "`passes` must be a whole number of at least 1, got 0"),
+        ({"threshold": 2.0}, "`threshold` must be a number between 0 and 1, got 2"),
+        ({"threshold": math.nan}, "`threshold` must be a number between 0 and 1, got nan"),
+        ({"error_rate": 0.0}, "`error_rate` must be a number above 0 and below 1, got 0"),
+        ({"error_rate": 1.0}, "`error_rate` must be a number above 0 and below 1, got 1"),
+        ({"beam": 0}, "`beam` must be a whole number of at least 1, got 0"),
+        ({"method": "bem"}, "`method` must be one of pass, beam, got 'bem'"),
+        ({"text": 5}, "`text` must be a text"),
+        ({"text": ""}, "`text` must be a text with a number of characters of at least 1, got ''"),
+    ],
+)
+def test_impossible_requests_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Correct(**{"text": "abc", **settings})

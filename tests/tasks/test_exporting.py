@@ -34,7 +34,8 @@ def test_a_network_of_text_gives_the_same_logits(name: str, tmp_path: Path) -> N
     for weight in model.parameters():  # outputs that start at zero would all be equal
         torch.nn.init.normal_(weight, std=0.2)
     session = session_of(model, TEXT, tmp_path / "model.onnx")
-    network = model.network()
+    network = model.network
+    assert network is not None
     for batch, length in ((2, 24), (1, 5), (3, 40)):
         x = torch.randint(27, (batch, length))
         given = {"x": x}
@@ -57,7 +58,7 @@ def test_a_network_of_maps_takes_any_batch(tmp_path: Path) -> None:
     session = session_of(model, MAPS, tmp_path / "model.onnx")
     x, t = torch.randint(5, (3, 8, 16)), torch.rand(3)
     with torch.no_grad():
-        wanted = model.network().module(x, t)
+        wanted = model.network.module(x, t)
     named = {part.name for part in session.get_inputs()}
     (found,) = session.run(["logits"], {k: v for k, v in {"x": x.numpy(), "t": t.numpy()}.items() if k in named})
     assert np.abs(found - wanted.numpy()).max() < 1e-4
@@ -65,6 +66,6 @@ def test_a_network_of_maps_takes_any_batch(tmp_path: Path) -> None:
 
 def test_a_model_without_a_single_network_is_refused(tmp_path: Path) -> None:
     model = configured("argmax-ar").model.build(TEXT)
-    assert not model.abilities.network
+    assert model.network is None
     with pytest.raises(ValueError, match="no single network"):
         export_onnx(model, TEXT, tmp_path / "model.onnx")

@@ -5,17 +5,30 @@ import torch
 from contracts import all_events
 from torch import Tensor, nn
 
-from unordinal.data.spec import Vocabulary
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.diffusion.absorbing import MaskCountNoise
+from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
-from unordinal.tasks.filling import fill, fill_text, judge_of, read_gaps, seen_part
+from unordinal.tasks.filling import (
+    MOST_ENUMERATED,
+    Fill,
+    FillMap,
+    fill,
+    fill_map,
+    fill_text,
+    judge_of,
+    read_gaps,
+    seen_part,
+)
 
 K, L = 3, 4
 STATES = all_events(K, (L,))
 DATA = torch.softmax(2 * torch.randn(K**L, generator=torch.Generator().manual_seed(1), dtype=torch.float64), 0)
 LETTERS = Vocabulary("chars", "abc")
+SPEC = DataSpec("letters", K, (L,), LETTERS)
+TEXT8 = DataSpec("text", 27, (16,), Vocabulary.text8())
 
 
 class ExactNet(nn.Module):
@@ -54,10 +67,10 @@ def test_another_model_ranks_by_the_probability_of_the_whole() -> None:
     nn.init.normal_(judge.net.out.weight)
     x, log_p = fill(exact_model(), torch.tensor([1, -1, -1, 0]), num=9, judge=judge_of(judge))
     torch.testing.assert_close(log_p, judge.log_prob(x).double())
-    filled = fill_text(exact_model(), "b__a", LETTERS, num=3, judge=judge)
+    filled = fill_text(exact_model(), SPEC, Fill("b__a", num=3), judge)
     assert filled.kind == "exact, of the whole"
     assert [p.text for p in filled.proposals] == [LETTERS.decode(row) for row in x[:3]]
-    causal = fill_text(judge, "b__a", LETTERS, num=2)
+    causal = fill_text(judge, SPEC, Fill("b__a", num=2))
     assert causal.kind == "exact, of the whole"
     assert all(p.text[0] == "b" and p.text[3] == "a" for p in causal.proposals)
 
@@ -69,7 +82,7 @@ def test_only_gaps_change() -> None:
     assert known.tolist().count(-1) == 2
     net = ClassTransformer(27, width=8, num_blocks=1, num_heads=1)
     model = AutoregressiveModel(net, event_shape=(16,))
-    for proposal in fill_text(model, "The c__, Zoë!", text8, num=3).proposals:
+    for proposal in fill_text(model, TEXT8, Fill("The c__, Zoë!", num=3)).proposals:
         assert proposal.text[:5] == "The c"
         assert proposal.text[7:] == ", Zoë!"
         assert proposal.text[5:7] == proposal.filling
@@ -89,20 +102,122 @@ def test_a_model_sees_what_is_around_the_gaps() -> None:
     [
         ("abc", "_", "the text has no gap; write '_'"),
         ("____", "_", "the text is all gaps"),
-        ("a_c", "__", "`gap` must be a single character"),
+        ("a_c", "__", "`gap` must be a text with a number of characters between 1 and 1, got '__'"),
         ("abc", "a", "is a letter of the alphabet"),
-        ("", "_", "the text has no gap"),
+        ("", "_", "`text` must be a text with a number of characters of at least 1"),
         ("_" + "a" * 30 + "_", "_", "the gaps lie 32 symbols apart, and this model sees 4 at a time"),
     ],
 )
 def test_what_cannot_be_filled_is_refused(text: str, gap: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        fill_text(exact_model(), text, LETTERS, gap=gap)
-    with pytest.raises(ValueError, match="`num` must be at least 1"):
-        fill(exact_model(), torch.tensor([0, -1, 0, 0]), num=0)
+        fill_text(exact_model(), SPEC, Fill(text, gap=gap))
 
 
 def test_a_seed_reproduces_proposals() -> None:
     known = torch.tensor([-1, -1, -1, 0])
     (one, _), (two, _) = (fill(exact_model(), known, num=3, seed=5) for _ in range(2))
     assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("free", [1, 2, 3])
+def test_few_ways_are_all_ranked(free: int) -> None:
+    """Every way to fill the gaps is found, with its exact probability, however unlikely it is."""
+    known = torch.tensor([-1, -1, -1, 1])
+    known[free:] = torch.tensor([1, 2, 0, 1])[free:]
+    assert K**free <= MOST_ENUMERATED
+    x, log_p = fill(exact_model(), known, num=100)
+    fits = ((known < 0) | (STATES == known)).all(1)
+    assert len(x) == K**free
+    order = DATA[fits].argsort(descending=True)
+    assert torch.equal(x, STATES[fits][order])
+    torch.testing.assert_close(log_p, (DATA[fits] / DATA[fits].sum())[order].log(), rtol=1e-5, atol=1e-6)
+    assert len(fill(exact_model(), known, num=2)[0]) == 2
+
+
+def uniform_arm(num_classes: int, length: int = 16) -> AutoregressiveModel:
+    torch.manual_seed(0)
+    net = ClassTransformer(num_classes, width=8, num_blocks=1, num_heads=1)
+    nn.init.normal_(net.out.weight)
+    return AutoregressiveModel(net, event_shape=(length,))
+
+
+@pytest.mark.parametrize("symbols", ["0123456789", "01 ", " 0123", ".-", "+-*/ ", "αβγ"])
+def test_alphabets_without_letters_are_filled_too(symbols: str) -> None:
+    vocabulary = Vocabulary("chars", symbols)
+    spec = DataSpec("signs", len(symbols), (16,), vocabulary)
+    text = f"{symbols[0]}_{symbols[1]}{symbols[0]}"
+    filled = fill_text(uniform_arm(len(symbols)), spec, Fill(text, num=20))
+    assert sorted(p.filling for p in filled.proposals) == sorted(symbols)  # every way to fill one gap
+    assert sorted(p.text for p in filled.proposals) == sorted(text.replace("_", symbol) for symbol in symbols)
+    assert [p.log_prob for p in filled.proposals] == sorted((p.log_prob for p in filled.proposals), reverse=True)
+
+
+@pytest.mark.parametrize(("text", "gap"), [("the c_t sat", "_"), ("Zoë _nd I", "_"), ("a•c\n", "•")])
+def test_bytes_are_filled(text: str, gap: str) -> None:
+    spec = DataSpec("bytes", 256, (32,), Vocabulary.bytes())
+    reading, known = read_gaps(text, gap, Vocabulary.bytes())
+    assert known.tolist().count(-1) == text.count(gap)
+    model = uniform_arm(256, 32)
+    with torch.no_grad():
+        model.net.out.bias[:128] += 30.0  # ASCII, which can be shown
+    filled = fill_text(model, spec, Fill(text, gap=gap, num=4))
+    before, after = text.split(gap)
+    for proposal in filled.proposals:
+        assert proposal.text == before + proposal.filling + after
+    assert len({p.text for p in filled.proposals}) == len(filled.proposals) == 4
+
+
+def test_all_letters_of_one_gap_are_found() -> None:
+    filled = fill_text(uniform_arm(27), TEXT8, Fill("the c_t sat", num=27))
+    assert sorted(p.filling for p in filled.proposals) == sorted(Vocabulary.text8().symbols)
+
+
+class FlatMaps(nn.Module):
+    """Predicts the second class at every pixel with a probability that grows with its column."""
+
+    reads_time = False
+
+    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+        column = torch.arange(z.shape[2]).expand(z.shape).unsqueeze(-1)
+        return torch.cat([torch.zeros_like(column), column], -1).double()
+
+
+def test_holes_of_maps_are_filled_and_ranked() -> None:
+    model = Diffusion(FlatMaps(), noise=MaskCountNoise(2), event_shape=(2, 3))
+    spec = DataSpec("maps", 2, (2, 3))
+    given: list[list[int]] = [[0, 1, -1], [1, -1, 0]]
+    for known in (given, torch.tensor(given)):
+        x, log_p = fill_map(model, spec, FillMap(known, num=8))
+        assert x.shape == (4, 2, 3)  # all ways
+        assert x[:, 0, :2].tolist() == [[0, 1]] * 4
+        assert (int(x[0, 0, 2]), int(x[0, 1, 1])) == (1, 1)
+        assert float(log_p.exp().sum()) == pytest.approx(1)
+    for wrong, message in (
+        ([[0, 1, -1]], "the maps of this model have 2 x 3 pixels, got 1 x 3"),
+        ([[0, 1, 0], [1, 1, 0]], "leaves nothing free"),
+        ([[0, 1, 7], [1, -1, 0]], "class 7"),
+        ([[0, 1], [1]], "`map` must be .* lists of equal length"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fill_map(model, spec, FillMap(wrong))
+    with pytest.raises(ValueError, match="`map` needs a model of maps"):
+        fill_map(exact_model(), SPEC, FillMap([[0, -1]]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num": 0}, "`num` must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "`seed` must be a whole number between 0 and"),
+        ({"text": None}, "`text` must be a text"),
+    ],
+)
+def test_impossible_requests_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Fill(**{"text": "a_b", **settings})  # type: ignore[arg-type]
+
+
+def test_a_model_that_cannot_rank_or_draw_is_refused() -> None:
+    uniform = Diffusion(FlatMaps(), noise=ContinuousUniformNoise(2), event_shape=(2, 3))
+    with pytest.raises(ValueError, match="cannot rank proposals"):
+        fill(uniform, torch.tensor([[0, 1, -1], [1, -1, 0]]))

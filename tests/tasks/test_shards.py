@@ -90,4 +90,4 @@ def test_the_command_writes_a_folder_and_goes_on_with_it(cli: Cli, tmp_path: Pat
     assert "0 of them drawn now" in cli(*words).err
     refused(cli(*words, "--temperature", "0.5"), "drawn otherwise (other settings)")
     refused(cli(*words, "--json"), "is a folder of samples")
-    refused(cli(*words[:3], 40, "--batch-size", 0), "--batch-size must be at least 1")
+    refused(cli(*words[:3], 40, "--batch-size", 0), "--batch-size must be a whole number of at least 1")

@@ -41,12 +41,12 @@ def test_long_examples_are_scored_in_windows_with_context() -> None:
     x = torch.randint(3, (21,))
     (found,) = bits_of(model, [x])
     assert found.positions is not None
-    p = model.conditionals(x[:8].unsqueeze(0))[0]
+    p = model.stepper.log_probs(x[:8].unsqueeze(0))[0]
     for place in range(8):
-        assert found.positions[place] == pytest.approx(-math.log2(float(p[place, x[place]])), rel=1e-4)
-    p = model.conditionals(x[5:13].unsqueeze(0))[0]  # the next window has three positions of context
+        assert found.positions[place] == pytest.approx(-float(p[place, x[place]]) / math.log(2), rel=1e-4)
+    p = model.stepper.log_probs(x[5:13].unsqueeze(0))[0]  # the next window has three positions of context
     for place in range(8, 13):
-        assert found.positions[place] == pytest.approx(-math.log2(float(p[place - 5, x[place]])), rel=1e-4)
+        assert found.positions[place] == pytest.approx(-float(p[place - 5, x[place]]) / math.log(2), rel=1e-4)
 
 
 @torch.no_grad()
@@ -89,3 +89,29 @@ def test_typical_bits_are_the_entropy_of_the_model() -> None:
 def test_an_empty_example_is_refused() -> None:
     with pytest.raises(ValueError, match="an example without symbols has no bits"):
         bits_of(causal_model(), [torch.zeros(0, dtype=torch.long)])
+
+
+@torch.no_grad()
+def test_bits_are_finite_where_the_log_probability_is() -> None:
+    """Logits that differ by 200 give a probability of 0 in float32, and bits that are not infinite."""
+    model = causal_model(4)
+    model.net.out.bias.copy_(torch.tensor([0.0, 200.0, -200.0]))
+    x = torch.tensor([2, 0, 1, 2])
+    (found,) = bits_of(model, [x])
+    exact = -float(model.log_prob(x.unsqueeze(0))) / math.log(2)
+    assert exact > 1000
+    assert found.bits == pytest.approx(exact, rel=1e-5)
+    assert found.positions is not None
+    assert all(math.isfinite(bits) for bits in found.positions)
+
+
+@torch.no_grad()
+def test_the_error_of_a_bound_is_that_of_its_mean() -> None:
+    torch.manual_seed(0)
+    net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    nn.init.normal_(net.out.weight)
+    model = Diffusion(net, noise=MaskCountNoise(3), event_shape=(4,))
+    found = [bits_of(model, [all_events(3, (4,))[40]], seed=seed)[0] for seed in range(80)]
+    spread = float(torch.tensor([f.bits for f in found]).std())
+    claimed = sum(f.error or 0.0 for f in found) / 80
+    assert claimed > 0.8 * spread  # the draws are spread over the times, so it may be too large

@@ -13,7 +13,13 @@ from unordinal.nets.densenet import DenseNet
 from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.nets.unet import UNet
-from unordinal.train.optim import build_optimizer, inner_matrices, learning_rate_factor, orthogonalised
+from unordinal.train.optim import (
+    build_optimizer,
+    clip_gradients,
+    inner_matrices,
+    learning_rate_factor,
+    orthogonalised,
+)
 
 
 def factor(config: OptimConfig, step: int, steps_per_epoch: int = 10, total: int = 1000) -> float:
@@ -151,3 +157,47 @@ def test_tables_of_ngrams_are_updated_by_row_as_adam_would() -> None:
     assert untouched
     assert not table[untouched].any()
     assert torch.allclose(table[rows], dense[rows], atol=1e-5)
+
+
+def with_ngrams(is_sparse: bool) -> ClassTransformer:
+    """A network with tables of n-grams after a backward pass, whose tables have nearly all of the gradient."""
+    torch.manual_seed(0)
+    ngrams = NgramEmbedding(5, 16, orders=(2, 3), rows=40, row_width=4)
+    net = ClassTransformer(4, width=16, num_blocks=1, num_heads=2, ngrams=ngrams)
+    torch.nn.init.normal_(net.out.weight)
+    with torch.no_grad():
+        ngrams.merge.weight.mul_(50)
+    if is_sparse:
+        build_optimizer(net, OptimConfig(optimizer="muon"), lr=0.1)
+    x = torch.randint(4, (3, 8), generator=torch.Generator().manual_seed(1))
+    net(x).square().sum().backward()
+    return net
+
+
+def gradients_of(net: nn.Module) -> torch.Tensor:
+    grads = [p.grad for p in net.parameters() if p.grad is not None]
+    return torch.cat([(g.to_dense() if g.is_sparse else g).flatten() for g in grads])
+
+
+@pytest.mark.parametrize("most", [None, 1e-3, 1.0, 1e9])
+def test_clipping_counts_sparse_tables_like_dense_ones(most: float | None) -> None:
+    sparse, dense = with_ngrams(is_sparse=True), with_ngrams(is_sparse=False)
+    assert any(p.grad is not None and p.grad.is_sparse for p in sparse.parameters())
+    before = gradients_of(dense)
+    torch.testing.assert_close(gradients_of(sparse), before)
+    table = torch.cat([p.grad.to_dense().flatten() for p in sparse.parameters() if p.grad is not None and p.grad.is_sparse])
+    assert float(table.norm()) > 0.5 * float(before.norm())
+    norms = [float(clip_gradients(net.parameters(), most)) for net in (sparse, dense)]
+    assert norms[0] == pytest.approx(float(before.norm()), rel=1e-5)
+    assert norms[1] == pytest.approx(norms[0], rel=1e-5)
+    expected = before if most is None else before * min(1.0, most / float(before.norm()))
+    for net in (sparse, dense):
+        torch.testing.assert_close(gradients_of(net), expected, rtol=1e-4, atol=1e-8)
+
+
+def test_parameters_without_a_gradient_are_left_out() -> None:
+    net = nn.Linear(3, 2)
+    assert float(clip_gradients(net.parameters(), 1.0)) == 0
+    net.weight.grad = torch.full((2, 3), 3.0)
+    assert float(clip_gradients(net.parameters(), 1.0)) == pytest.approx(54**0.5)
+    assert float(net.weight.grad.norm()) == pytest.approx(1.0, rel=1e-4)
