@@ -118,7 +118,7 @@ def readers(folder: Path) -> dict[str, Callable[[str, bytes], Any]]:
     def data(name: str, raw: bytes) -> Any:
         (place / name).write_bytes(raw)
         path = place / name
-        settings = {"length": 4} if name.startswith("book") else {}
+        settings: dict[str, Any] = {"length": 4} if name.startswith("book") else {}
         return load_data(f"{guess_format(path)}:{path}", **settings)
 
     def picture(_name: str, raw: bytes) -> Any:

@@ -1,5 +1,6 @@
 """Training, loading and scoring from Python: `fit`, `load` and `score`."""
 
+import gc
 import inspect
 import math
 import signal
@@ -12,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import unordinal
-from unordinal.api import reverse_steps
-from unordinal.data import Data, data_from_array
+from unordinal.data import Data, load_data
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import ExactModel
@@ -21,6 +21,7 @@ from unordinal.models.diffusion import Diffusion
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
 from unordinal.runs.checkpoint import latest_checkpoint
+from unordinal.settings import Request, settings_of
 from unordinal.train.log import SilentReporter
 
 
@@ -44,7 +45,7 @@ def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Pat
 
     with pytest.raises(KeyboardInterrupt):
         unordinal.fit(
-            small_model(data_from_array(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter()
+            small_model(load_data(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter()
         )
     checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
     assert checkpoint is not None
@@ -57,7 +58,7 @@ def test_an_interrupted_fit_goes_on_to_the_very_weights_of_one_that_was_not(tmp_
             if metrics["step"] == 3:
                 signal.raise_signal(signal.SIGINT)
 
-    data = data_from_array(pairs())
+    data = load_data(pairs())
     whole = unordinal.fit(small_model(data), data, out=tmp_path / "whole", steps=9)
     with pytest.raises(KeyboardInterrupt):
         unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9, reporter=Interrupter())
@@ -69,7 +70,7 @@ def test_an_interrupted_fit_goes_on_to_the_very_weights_of_one_that_was_not(tmp_
 
 
 def test_a_model_of_ones_own_trains_and_loads(tmp_path: Path) -> None:
-    data = data_from_array(pairs())
+    data = load_data(pairs())
     run = unordinal.fit(small_model(data), pairs(), out=tmp_path / "run", steps=20, optimizer="adamw", lr=1e-3)
     again = unordinal.load(tmp_path / "run", model=small_model(data, seed=1))
     x = torch.from_numpy(pairs(8))
@@ -138,7 +139,7 @@ def test_what_is_fitted_is_the_histogram_of_the_data_and_scores_are_its_cross_en
     assert score.standard_error == pytest.approx(bits.mean(axis=1).std(ddof=1) / math.sqrt(100), rel=1e-4)
     assert (score.kind, score.split, score.num_examples) == ("exact", "test", 100)
     assert unordinal.score(run, split="val").num_examples == 100
-    assert unordinal.score(run, data_from_array(parts), split="train").num_examples == 400
+    assert unordinal.score(run, load_data(parts), split="train").num_examples == 400
     again = unordinal.score(run, parts["test"]).per_example
     assert again == pytest.approx(score.per_example, rel=1e-6)
 
@@ -157,14 +158,14 @@ def test_a_loaded_run_finds_its_data_again_and_refuses_others(tmp_path: Path) ->
     for other, message in (
         (f"array:{tmp_path / 'four.npy'}", "has class 3, but num_classes is 3"),
         (np.full((5, 8), 7), "has class 7, but num_classes is 3"),
-        (np.zeros((5, 2, 4), int), r"another data set.*examples of shape \(2, 4\), not 3 and \(8,\)"),
+        (np.zeros((5, 2, 4), int), "takes sequences, but array gives maps"),
         ("eight-gaussians", "has 91 classes"),
         ("streets", "takes sequences, but streets gives maps"),
         ("strets", "did you mean streets"),
     ):
         with pytest.raises(ValueError, match=message):
             unordinal.score(loaded, other)
-    with pytest.raises(ValueError, match="unknown split 'tset'"):
+    with pytest.raises(ValueError, match="`split` must be one of train, val, test, exact, got 'tset'"):
         unordinal.score(loaded, split="tset")
     np.save(path, 2 - skewed())
     with pytest.raises(ValueError, match=r"has changed since .*run was trained on it; give it with `data`"):
@@ -227,21 +228,11 @@ def test_a_run_can_do_what_one_would_guess(book: Path, tmp_path: Path, capsys: p
     assert again.score(book, split="test").bits_per_dim == run.score().bits_per_dim
     with pytest.raises(ValueError, match="already holds a run"):
         run.save(tmp_path / "copy")
-    for call, message in (
-        (lambda: run.sample(steps=3), "has no setting steps"),
-        (lambda: run.sample(prompt="Ä"), "expected a-z and space"),
-        (lambda: run.sample(colour=1), "has no setting colour"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
-def test_a_diffusion_takes_at_most_256_steps_unless_told(tmp_path: Path) -> None:
-    assert [reverse_steps(None, whole) for whole in (20, 256, 257, 4000, None)] == [None, None, 256, 256, 256]
-    assert reverse_steps("all", 4000) is None
-    assert reverse_steps(7, 4000) == 7
-    with pytest.raises(ValueError, match="in continuous time give a number"):
-        reverse_steps("all", None)
+    assert run.sample(1, prompt="Äh! ")[0].startswith("ah ")  # read as the model reads texts
+    with pytest.raises(ValueError, match="`steps` is for diffusions"):
+        run.sample(steps=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        run.sample(colour=1)
 
 
 def test_fit_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,12 +261,9 @@ def test_a_run_corrects_fills_and_measures(book: Path, tmp_path: Path) -> None:
     assert short.positions is not None
     assert sum(short.positions) == pytest.approx(short.bits)
     assert array.num_symbols == 4
-    for call, message in (
-        (lambda: run.bits("the fox"), "takes a list of texts"),
-        (lambda: run.bits([torch.tensor([99])]), "x has class 99"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
+    assert [line.num_symbols for line in run.bits("the fox\nruns")] == [7, 4]
+    with pytest.raises(ValueError, match="x has class 99"):
+        run.bits([torch.tensor([99])])
     codes = unordinal.fit("arm", torch.randint(5, (300, 8)), out=tmp_path / "codes", steps=2, progress=False)
     with pytest.raises(ValueError, match="`correct` is for text; the classes of array have no characters"):
         codes.correct("the fox")
@@ -307,15 +295,61 @@ def test_two_runs_are_compared_on_the_same_examples(tmp_path: Path) -> None:
 
 # What cannot be shown in a line or two: interfaces, settings, and what needs a trained run.
 WITHOUT_EXAMPLE = {"CategoricalModel", "Comparison", "ExactModel", "ModelSettings", "OptimConfig", "TrainConfig"}
-WITHOUT_EXAMPLE |= {"Sampler", "TrainingHooks", "compare", "fit", "load"}
+WITHOUT_EXAMPLE |= {"Sampler", "TrainingHooks", "compare", "fit", "load", "Source", "Times"}
+WITHOUT_EXAMPLE |= {"Denoiser", "Orders", "Stepper", "Weights"}
+CONSTRUCTORS = {name.replace("-", "_") for name in unordinal.RECIPES}  # which all have the same arguments
 
 
 def test_public_names_are_documented() -> None:
     for name in unordinal.__all__:
         value = getattr(unordinal, name)
         text = inspect.getdoc(value) or ""
-        if callable(value) and name not in WITHOUT_EXAMPLE:
+        if isinstance(value, type) and issubclass(value, Request):  # shown by the methods of `Run`
+            for setting in settings_of(value).values():
+                assert setting.text.endswith("."), f"{name}.{setting.name} has no documentation"
+        elif callable(value) and name not in WITHOUT_EXAMPLE | CONSTRUCTORS:
             assert ">>>" in text, f"{name} has no example"
         if inspect.isfunction(value):
             assert "Args:" in text, f"{name} does not say what its arguments are"
             assert "Returns:" in text, f"{name} does not say what it returns"
+
+
+def test_a_run_without_a_folder_trains_in_a_temporary_one(tmp_path: Path) -> None:
+    """The folder is there as long as the run, and what is saved stays."""
+    run = unordinal.fit(Histogram(), skewed(), steps=2, progress=False)
+    folder = run.folder.path
+    assert folder.is_dir()
+    assert unordinal.score(run).num_examples == 30
+    run.save(tmp_path / "kept")
+    kept = unordinal.load(tmp_path / "kept", model=Histogram())
+    assert torch.equal(kept.model.state_dict()["logits"], run.model.state_dict()["logits"])
+    del run
+    gc.collect()
+    assert not folder.exists()
+    assert (tmp_path / "kept" / "model.safetensors").exists()
+
+
+def test_steps_and_minutes_may_be_given_together(tmp_path: Path) -> None:
+    run = unordinal.fit(Histogram(), skewed(), out=tmp_path / "run", steps=4, minutes=5, progress=False)
+    assert run.folder.published_step == 4
+
+
+def test_settings_of_other_formats_are_refused() -> None:
+    for settings, message in (
+        ({"alphabet": "chars"}, "unknown setting 'alphabet'"),
+        ({"strategy": "ddp"}, "unknown strategy 'ddp'"),
+        ({"lr": -1.0}, "`lr` must be a number above 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            unordinal.fit(Histogram(), skewed(), steps=2, **settings)  # type: ignore[arg-type]
+
+
+def test_an_array_is_scored_by_a_model_of_text_as_its_classes(book: Path) -> None:
+    settings: dict[str, Any] = {"length": 16, "net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
+    run = unordinal.fit("arm", book, steps=1, progress=False, **settings)
+    x = np.random.default_rng(0).integers(0, 27, (5, 16))
+    score = run.score(x)
+    with torch.no_grad():
+        expected = -run.model.elbo(torch.from_numpy(x)).double().mean() / (16 * math.log(2))
+    assert score.bits_per_dim == pytest.approx(float(expected), rel=1e-5)
+    assert score.split == "the array"

@@ -159,7 +159,7 @@ def test_a_larger_limit_is_given_by_hand(tmp_path: Path, cli: Cli) -> None:
 
 
 PICKLED = [
-    *("book.txt", "book.txt.gz", "book.txt.xz", "book.txt.bz2", "book.zip", "x.npy", "x.npz", "x.fasta", "maps/a.png"),
+    *("book.txt", "book.txt.gz", "book.txt.xz", "book.txt.bz2", "book.zip", "x.npy", "x.npz", "x.fasta", "maps/a.png")
 ]
 
 

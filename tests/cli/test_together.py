@@ -3,6 +3,7 @@
 import pytest
 
 from unordinal.cli.together import is_restarted, is_started_by_torchrun, run_together
+from unordinal.cli.words import split
 
 
 def test_who_started_a_process_is_read_from_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,4 +23,4 @@ def test_who_started_a_process_is_read_from_its_environment(monkeypatch: pytest.
 def test_a_group_of_one_runs_the_command_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert run_together(len, ["a", "b"]) == 2
+    assert run_together(lambda words: len(words.plain), split(["a", "b", "--json"])) == 2

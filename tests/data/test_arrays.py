@@ -1,6 +1,7 @@
 """Arrays from files and from Python."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from unordinal.data import load_data
 from unordinal.data.arrays import ArraySource, read_arrays
 
 
-def parts(num_classes: int = 5) -> dict[str, np.ndarray]:
+def parts(num_classes: int = 5) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     return {name: rng.integers(0, num_classes, (n, 6)) for name, n in (("train", 50), ("val", 10), ("test", 7))}
 
@@ -86,7 +87,7 @@ def test_a_file_with_its_own_splits_is_not_split_again(tmp_path: Path) -> None:
         (np.ones((50, 4), int), {"num_classes": 1}, "`num_classes` must be a whole number of at least 2, got 1"),
     ],
 )
-def test_bad_arrays_are_refused(array: np.ndarray, config: dict[str, int], message: str, tmp_path: Path) -> None:
+def test_bad_arrays_are_refused(array: np.ndarray, config: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, array)
     with pytest.raises(ValueError, match=message):

@@ -1,6 +1,7 @@
 """Grey levels and colours of PNGs as classes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,8 @@ def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 def test_levels_and_colours_are_for_folders_of_pictures(tmp_path: Path) -> None:
     np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4))
-    for setting, value in (("levels", "0,85"), ("colours", COLOURS)):
+    given: dict[str, Any] = {"levels": "0,85", "colours": COLOURS}
+    for setting, value in given.items():
         with pytest.raises(ValueError, match=f"`{setting}` is only for folders of PNGs"):
             load_data(tmp_path / "maps.npy", **{setting: value})
         with pytest.raises(ValueError, match=f"unknown setting '{setting}'"):

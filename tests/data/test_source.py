@@ -143,9 +143,10 @@ def test_settings_that_a_format_lacks_or_refuses(what: Any, settings: dict[str, 
 
 
 def test_values_are_checked_when_a_source_is_made() -> None:
+    wrong: Any = "text9"
     for make, message in (
         (lambda: TextSource("a", length=0), "`length` must be a whole number of at least 1, got 0"),
-        (lambda: TextSource("a", "text9"), "`alphabet` must be one of text8, chars, bytes, got 'text9'"),
+        (lambda: TextSource("a", wrong), "`alphabet` must be one of text8, chars, bytes, got 'text9'"),
         (lambda: MapsSource("a", num_classes=1), "`num_classes` must be a whole number of at least 2, got 1"),
         (lambda: StreetsSource(31), "`map_height` must be even and at least 2, got 31"),
         (lambda: CityscapesSource(map_width=0), "`map_width` must be a whole number of at least 2, got 0"),
@@ -174,3 +175,23 @@ def test_a_data_set_of_ones_own_is_loaded_by_its_name(monkeypatch: pytest.Monkey
     assert load_data("coins", num=80).spec.split_sizes == (72, 4, 4)
     with pytest.raises(ValueError, match="unknown data 'coisn'; did you mean coins"):
         source_of("coisn")
+
+
+def test_a_source_that_was_typed_at_a_prompt_works_without_its_texts() -> None:
+    code = """
+from dataclasses import dataclass
+from unordinal.data.source import Source
+
+@dataclass(frozen=True)
+class Typed(Source):
+    num: int = 4
+    key, usage, description = "typed", "typed", "typed at a prompt"
+
+    def load(self, **_):
+        return None
+"""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, names)
+    assert names["Typed"](5).adapted(num=7).num == 7
+    with pytest.raises(ValueError, match="`num` must be a whole number, got 'x'"):
+        names["Typed"]("x")

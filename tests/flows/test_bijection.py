@@ -23,7 +23,6 @@ from unordinal.flows.elementwise import (
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.ready import coupling_flow
 from unordinal.flows.reshape import Reversal, Squeeze
-from unordinal.flows.spline import RationalQuadraticSpline
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
 from unordinal.nets.densenet import DenseNet
@@ -36,7 +35,6 @@ C, H = 3, 2  # channels of the data and of the condition
 TRANSFORMS: dict[str, Callable[[], ElementwiseTransform]] = {
     "affine": Affine,
     "mixture": lambda: LogisticMixture(4),
-    "spline": lambda: RationalQuadraticSpline(5, bound=3.0),
     "nonlinear squared": NonlinearSquared,
 }
 
@@ -98,7 +96,6 @@ SEQUENCES: dict[str, Callable[[], Bijection]] = {
         CausalTransformer(C, width=8, num_blocks=2, num_heads=2, conv=3), LogisticMixture(3)
     ),
     "autoregressive affine": lambda: autoregressive(CausalLSTM(C, width=8), Affine()),
-    "autoregressive spline": lambda: autoregressive(CausalLSTM(C, width=8), RationalQuadraticSpline(4)),
     "coupling in time": lambda: time_coupling(CausalLSTM(C, width=8), is_parallel=False),
     "coupling in time by passes": lambda: time_coupling(CausalLSTM(C, width=8), is_parallel=True),
     "inverse coupling in time": lambda: Inverse(

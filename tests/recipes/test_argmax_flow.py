@@ -2,6 +2,7 @@
 
 import pytest
 
+from unordinal.data.download import Text8Source
 from unordinal.nets.settings import LSTM
 from unordinal.recipes import configured, experiments
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
@@ -43,6 +44,7 @@ def test_text_is_as_published(
         assert model.density.num_flows == 8
     assert (config.train.batch_size, config.train.lr, config.train.epochs) == (batch_size, 1e-3, epochs)
     assert (config.optim.optimizer, config.optim.decay_per_epoch, config.optim.ema) == (optimizer, 0.995, 0.0)
+    assert isinstance(config.data, Text8Source)  # or enwik8, which is one too
     assert (config.data.name, config.data.length) == (data, 256 if data == "text8" else 320)
     assert config.data.alphabet == ("text8" if data == "text8" else "bytes")
 

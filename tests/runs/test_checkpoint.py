@@ -133,7 +133,7 @@ def test_damage_is_named_and_the_checkpoint_before_is_used(
     assert state is not None
     assert state["step"] == 7
     assert len(said) == 1
-    assert "it is kept as damaged-step-00000014, and training goes on from step 7" in said[0]
+    assert "it is kept as damaged-step-00000014, and training continues from step 7" in said[0]
     assert steps_in(tmp_path) == [7]
     save_checkpoint(tmp_path, 14, {"step": 14}, model)  # its place is free
     assert load_newest(tmp_path, model, said.append) == {"step": 14}

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from unordinal.api import load
-from unordinal.config import DataConfig, RunConfig, with_settings
-from unordinal.data import load_data
+from unordinal.config import RunConfig, with_settings
+from unordinal.data.arrays import ArraySource
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
@@ -35,17 +35,14 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert not folder.is_run
     model = made(folder)
     assert folder.is_run
-    config = replace(CONFIG, data=replace(CONFIG.data, name=""))
-    assert folder.read() == (config, SPEC)
+    assert folder.read() == (CONFIG, SPEC)
     assert folder.published_step == 3
     run = load(folder.path)
     assert not run.model.training
-    assert run.config == config
+    assert run.config == CONFIG
     for name, value in model.state_dict().items():
         assert torch.equal(value, run.model.state_dict()[name]), name
-    again, vocabulary = run
-    assert again is run.model
-    assert vocabulary is None
+    assert run.vocabulary is None
     with pytest.raises(ValueError, match="already holds a run; add `resume`"):
         folder.create(CONFIG, SPEC)
     with pytest.raises(ValueError, match="is not an empty folder; choose another `out`"):
@@ -57,19 +54,21 @@ def test_a_run_that_moves_with_its_data_finds_them(tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
     np.save(here / "x.npy", np.arange(160).reshape(20, 8) % 3)
-    config = replace(CONFIG, data=DataConfig(f"array:{here / 'x.npy'}"))
-    spec = load_data(config.data).spec
+    config = replace(CONFIG, data=ArraySource(str(here / "x.npy"), num_classes=3))
+    spec = config.data.load().spec
     folder = RunFolder(here / "runs" / "one")
     folder.create(config, spec)
     written = json.loads(folder.config.read_text())
-    assert written["run"]["data"]["name"] == "array:../../x.npy"
-    assert written["unordinal"] == 2
+    assert written["run"]["data"]["kind"] == "ArraySource"
+    assert written["run"]["data"]["path"] == "../../x.npy"
+    assert written["data"]["name"] == "array:../../x.npy"
+    assert written["unordinal"] == 3
     assert str(tmp_path) not in folder.config.read_text()
     assert folder.read()[0] == config
     shutil.move(here, tmp_path / "there")
     found, _ = RunFolder(tmp_path / "there" / "runs" / "one").read()
     assert found.data.name == f"array:{tmp_path / 'there' / 'x.npy'}"
-    assert load_data(found.data).spec.fingerprint == spec.fingerprint
+    assert found.data.load().spec.fingerprint == spec.fingerprint
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
@@ -82,8 +81,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     whole = json.loads(folder.config.read_text())
     for damage, message in (
         ("{", r"config\.json is damaged"),
-        (json.dumps({**whole, "unordinal": 1}), "it is of format 1, and this version reads format 2"),
-        (json.dumps({"unordinal": 2}), "is damaged: 'run'"),
+        (json.dumps({**whole, "unordinal": 1}), "it is of format 1, and this version reads format 3"),
+        (json.dumps({"unordinal": 3}), "is damaged: 'run'"),
         (json.dumps({**whole, "run": {**whole["run"], "recipe": "arn"}}), "unknown recipe 'arn'; did you mean arm"),
     ):
         folder.config.write_text(damage)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.config import DataConfig, with_settings
-from unordinal.data import Data, data_from_array
+from unordinal.config import with_settings
+from unordinal.data import Data, load_data
+from unordinal.data.arrays import ArraySource
+from unordinal.data.given import GivenSource
 from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
@@ -18,12 +20,12 @@ from unordinal.train.start import start_run, train_run
 
 CONFIG = replace(
     with_settings(configured("arm"), {"net.width": 8, "num_blocks": 1, "num_heads": 1, "steps": 3, "batch_size": 4}),
-    data=DataConfig("array"),
+    data=GivenSource(),
 )
 
 
 def numbers(seed: int = 0) -> Data:
-    return data_from_array(np.random.default_rng(seed).integers(0, 3, (100, 8)))
+    return load_data(np.random.default_rng(seed).integers(0, 3, (100, 8)))
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
@@ -80,9 +82,13 @@ def test_budget_rate_and_the_place_of_the_data_may_change(tmp_path: Path) -> Non
     folder, spec = RunFolder(tmp_path / "run"), numbers().spec
     start_run(CONFIG, spec, folder, resume=True)  # nothing is there yet: a new run
     longer = with_settings(CONFIG, {"steps": 9, "lr": 1e-4, "checkpoint_every": 5, "compile": True})
-    moved = replace(longer, data=replace(longer.data, name="array:/elsewhere/x.npy"))
-    start_run(moved, replace(spec, name=moved.data.name), folder, resume=True)
-    assert folder.read()[0] == moved
+    start_run(longer, spec, folder, resume=True)
+    assert folder.read()[0] == longer
+    here, there = (replace(CONFIG, data=ArraySource(f"/{where}/x.npy")) for where in ("here", "there"))
+    other = RunFolder(tmp_path / "other")
+    start_run(here, spec, other, resume=False)
+    start_run(there, spec, other, resume=True)
+    assert other.read()[0] == there
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
@@ -95,10 +101,10 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_made_of_settings_or_data_that_cannot_be(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with pytest.raises(ValueError, match="`lr` must be above 0"):
-        train_run(with_settings(CONFIG, {"lr": -1.0}), numbers(), folder)
+    with pytest.raises(ValueError, match="`precision` bf16 is for cuda"):
+        train_run(with_settings(CONFIG, {"precision": "bf16"}), numbers(), folder)
     with pytest.raises(ValueError, match="the val split has no examples"):
-        train_run(CONFIG, data_from_array(np.eye(8, dtype=int), DataConfig("array", split="1,0,0")), folder)
+        train_run(CONFIG, load_data(np.eye(8, dtype=int), split="1,0,0"), folder)
     with pytest.raises(ValueError, match="takes sequences"):
-        train_run(CONFIG, data_from_array(np.random.default_rng(0).integers(0, 3, (100, 4, 4))), folder)
+        train_run(CONFIG, load_data(np.random.default_rng(0).integers(0, 3, (100, 4, 4))), folder)
     assert not folder.path.exists()

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from unordinal.api import Run, load
+from unordinal.tasks.correcting import Correct
+from unordinal.tasks.drawing import Sample
+from unordinal.tasks.filling import Fill, FillMap
+from unordinal.tasks.lines import Measure
 from unordinal.web.answers import Answers, tasks_of
 from unordinal.web.jobs import Job, Workshop
-from unordinal.web.requests import BitsRequest, CorrectRequest, FillMapRequest, FillRequest, SampleRequest
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +20,12 @@ def runs(arms: dict[str, Path], diffusions: dict[str, Path]) -> dict[str, Run]:
     return {name: load(path) for name, path in {**diffusions, "arm": arms["arm"]}.items()}
 
 
-def answered(work: Any, asked: Any) -> tuple[Any, list[Any]]:
+def answered(work: Any, model: str | None, asked: Any) -> tuple[Any, list[Any]]:
     """The result of a piece of work, and the frames that it told."""
 
     async def run() -> tuple[Any, list[Any]]:
         shop = Workshop(1, 1)
-        job = shop.submit(lambda job: work(asked, job))
+        job = shop.submit(lambda job: work(model, asked, job))
         frames = []
         while (event := await job.events.get()).name == "frame":
             frames.append(event.value)
@@ -49,7 +52,7 @@ def test_every_model_is_asked_for_what_it_can_do(runs: dict[str, Run]) -> None:
 
 
 def test_a_chain_begins_with_noise_and_ends_with_the_sample(runs: dict[str, Run]) -> None:
-    found, frames = answered(Answers(runs).stream, SampleRequest(model="absorbing", length=12, steps=6, seed=3))
+    found, frames = answered(Answers(runs).stream, "absorbing", Sample(length=12, steps=6, seed=3))
     assert [frame["index"] for frame in frames] == list(range(7))
     assert set(frames[0]["symbols"]) == {"·"}
     assert "".join(frames[-1]["symbols"]) == found["sample"]
@@ -57,17 +60,17 @@ def test_a_chain_begins_with_noise_and_ends_with_the_sample(runs: dict[str, Run]
 
 
 def test_a_long_chain_is_thinned_and_keeps_its_last_frame(runs: dict[str, Run]) -> None:
-    found, frames = answered(Answers(runs).stream, SampleRequest(model="uniform", length=8, steps=300))
+    found, frames = answered(Answers(runs).stream, "uniform", Sample(length=8, steps=300))
     assert len(frames) <= 130
     assert frames[-1]["index"] == 300
     assert "".join(frames[-1]["symbols"]) == found["sample"]
 
 
 def test_a_map_settles_and_its_hole_is_filled(runs: dict[str, Run]) -> None:
-    found, frames = answered(Answers(runs).stream, SampleRequest(model="maps", steps=4))
+    found, frames = answered(Answers(runs).stream, "maps", Sample(steps=4))
     assert frames[-1]["map"] == found["sample"]
     hole = [[-1 if x < 3 and y < 2 else value for x, value in enumerate(row)] for y, row in enumerate(found["sample"])]
-    filled, _ = answered(Answers(runs).fill_map, FillMapRequest(hole, num=2))
+    filled, _ = answered(Answers(runs).fill_map, None, FillMap(hole, num=2))
     for proposal in filled["proposals"]:
         kept = [
             (given, new)
@@ -79,38 +82,66 @@ def test_a_map_settles_and_its_hole_is_filled(runs: dict[str, Run]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "asked", "part"),
+    ("work", "model", "asked", "part"),
     [
-        ("sample", SampleRequest(model="unifrom"), "unknown model 'unifrom'; did you mean uniform?"),
-        ("sample", SampleRequest(model="arm", steps=5), "`steps` is for models that have reverse steps"),
-        ("sample", SampleRequest(model="maps", length=5), "`length` is for sequences"),
-        ("sample", SampleRequest(model="uniform", prompt="a"), "`prompt` is for autoregressive models"),
-        ("sample", SampleRequest(model="uniform", sampler="entropy"), "has no mask"),
-        ("sample", SampleRequest(model="arm", prompt="A!"), "expected a-z and space"),
-        ("stream", SampleRequest(model="arm"), "`chain` is for models that have reverse steps"),
-        ("correct", CorrectRequest("abc", model="absorbing"), "needs a diffusion with uniform noise"),
-        ("correct", CorrectRequest("abc", model="uniform", method="beam"), "method beam needs an autoregressive model"),
-        ("correct", CorrectRequest("abc", model="maps"), "is for text"),
-        ("fill", FillRequest("no gap here"), "the text has no gap"),
-        ("fill", FillRequest("____"), "all gaps"),
-        ("fill_map", FillMapRequest([[-1]]), "have 8 x 16 pixels, got 1 x 1"),
-        ("fill_map", FillMapRequest([[0] * 16] * 8), "leaves nothing free"),
-        ("fill_map", FillMapRequest([[-1] * 15 + [999]] * 8), "class 999"),
-        ("bits", BitsRequest(" \n "), "empty"),
-        ("bits", BitsRequest("abc", model="maps"), "is for text"),
+        ("sample", "unifrom", Sample(), "unknown model 'unifrom'; did you mean uniform?"),
+        ("sample", "arm", Sample(steps=5), "`steps` is for diffusions"),
+        ("sample", "maps", Sample(length=5), "`length` is for sequences"),
+        ("sample", "uniform", Sample(prompt="a"), "`prompt` is for autoregressive models"),
+        ("sample", "uniform", Sample(sampler="entropy"), "unknown sampler 'entropy'"),
+        ("stream", "arm", Sample(), "draws one symbol after another, without a chain of steps"),
+        ("correct", "absorbing", Correct("abc"), "needs a diffusion with uniform noise"),
+        ("correct", "uniform", Correct("abc", method="beam"), "`method` beam needs an autoregressive model"),
+        ("correct", "maps", Correct("abc"), "is for text"),
+        ("fill", None, Fill("no gap here"), "the text has no gap"),
+        ("fill", None, Fill("____"), "all gaps"),
+        ("fill_map", None, FillMap([[-1]]), "have 8 x 16 pixels, got 1 x 1"),
+        ("fill_map", None, FillMap([[0] * 16] * 8), "leaves nothing free"),
+        ("fill_map", None, FillMap([[-1] * 15 + [999]] * 8), "class 999"),
+        ("bits", None, Measure(" \n "), "empty"),
+        ("bits", "maps", Measure("abc"), "is for text"),
     ],
 )
-def test_what_cannot_be_is_refused(runs: dict[str, Run], work: str, asked: Any, part: str) -> None:
+def test_what_cannot_be_is_refused(runs: dict[str, Run], work: str, model: str | None, asked: Any, part: str) -> None:
     with pytest.raises(ValueError, match=part.replace("?", r"\?")):
-        answered(getattr(Answers(runs), work), asked)
+        answered(getattr(Answers(runs), work), model, asked)
+
+
+def test_answers_are_those_of_the_library(runs: dict[str, Run]) -> None:
+    """The same requests, asked of the server and of the run itself."""
+    sampled, _ = answered(Answers(runs).sample, "absorbing", Sample(2, length=12, steps=6, seed=3))
+    assert sampled["samples"] == runs["absorbing"].sample(2, length=12, steps=6, seed=3)
+    assert (sampled["network_calls"], sampled["steps"], sampled["seed"]) == (6, 6, 3)
+    corrected, _ = answered(Answers(runs).correct, "uniform", Correct("the qxick fox", error_rate=0.1, threshold=0.01))
+    expected = runs["uniform"].correct("the qxick fox", error_rate=0.1, threshold=0.01)
+    assert corrected["text"] == expected.text
+    assert corrected["kind"] == expected.kind
+    assert len(corrected["suggestions"]) == len(expected.suggestions)
+    filled, _ = answered(Answers(runs).fill, "absorbing", Fill("the _uick fox", num=3, seed=1))
+    judged = runs["absorbing"].fill("the _uick fox", num=3, seed=1, judge=runs["arm"])
+    assert [p["text"] for p in filled["proposals"]] == [p.text for p in judged.proposals]
+    assert filled["kind"] == "exact, of the whole"
+    measured, _ = answered(Answers(runs).bits, "arm", Measure("the fox\nqqqq"))
+    bits = runs["arm"].bits("the fox\nqqqq")
+    assert sorted(line["bits"] for line in measured["lines"]) == pytest.approx(sorted(b.bits for b in bits))
+    scores = [line["score"] for line in measured["lines"]]
+    assert scores == sorted(scores, reverse=True)  # the most surprising first
+
+
+def test_the_default_number_of_steps_is_told_before_it_is_taken(runs: dict[str, Run]) -> None:
+    found, frames = answered(Answers(runs).stream, "absorbing", Sample(length=9))
+    assert found["steps"] == 9
+    assert len(frames) == 10
+    whole, _ = answered(Answers(runs).stream, "absorbing", Sample(length=9, steps="all"))
+    assert whole["steps"] == 9
 
 
 def test_a_bound_has_the_same_bits_whatever_runs_beside_it(runs: dict[str, Run]) -> None:
-    asked = BitsRequest("the quick brown fox", model="uniform", seed=5)
+    asked = Measure("the quick brown fox", seed=5)
 
     async def both() -> list[Any]:
         shop = Workshop(3, 3)
-        jobs: list[Job] = [shop.submit(lambda job: Answers(runs).bits(asked, job)) for _ in range(3)]
+        jobs: list[Job] = [shop.submit(lambda job: Answers(runs).bits("uniform", asked, job)) for _ in range(3)]
         found = [await job.result() for job in jobs]
         shop.close()
         return found

@@ -12,10 +12,10 @@ PARITY = [
     ("sample", {"model": "pretrained:text8-arm", "num": 2, "length": 24, "temperature": 0.8, "prompt": "the "},
      ["sample", "pretrained:text8-arm", "--num", 2, "--length", 24, "--temperature", 0.8, "--prompt", "the "],
      ["samples", "network_calls"]),
-    ("sample", {"model": "pretrained:text8-absorbing", "length": 20, "steps": 10, "seed": 7},
+    ("sample", {"model": "pretrained:text8-absorbing", "num": 1, "length": 20, "steps": 10, "seed": 7},
      ["sample", "pretrained:text8-absorbing", "--num", 1, "--length", 20, "--steps", 10, "--seed", 7],
      ["samples", "network_calls", "steps", "seed"]),
-    ("sample", {"model": "pretrained:text8-uniform", "length": 20, "sampler": "corrected", "steps": 8},
+    ("sample", {"model": "pretrained:text8-uniform", "num": 1, "length": 20, "sampler": "corrected", "steps": 8},
      ["sample", "pretrained:text8-uniform", "--num", 1, "--length", 20, "--steps", 8, "--sampler", "corrected"],
      ["samples", "network_calls"]),
     ("correct", {"text": "The populatiom of Paris", "error_rate": 0.05},
@@ -55,7 +55,7 @@ def close(a: Any, b: Any) -> bool:
 
 
 def test_the_stream_ends_with_the_sample_of_the_plain_request(small_server: Any) -> None:
-    body = {"model": "absorbing", "length": 16, "steps": 8, "seed": 4}
+    body = {"model": "absorbing", "num": 1, "length": 16, "steps": 8, "seed": 4}
     events = small_server.api("sample/stream", body).body.decode().strip().split("\n\n")
     names = [event.splitlines()[0].removeprefix("event: ") for event in events]
     assert names == ["waiting", *["frame"] * 9, "done"]
@@ -97,10 +97,12 @@ ANYTHING = st.recursive(
 
 def allowed(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that a schema allows, kept small so that answers are quick."""
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    options: list[st.SearchStrategy[Any]] = []
+    if "anyOf" in schema:
+        return st.one_of([allowed(part) for part in schema["anyOf"]])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    options: list[st.SearchStrategy[Any]] = []
     for kind in kinds:
         if kind == "string":
             letters = st.text(
@@ -112,11 +114,13 @@ def allowed(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         elif kind == "number":
             low = schema.get("minimum", schema.get("exclusiveMinimum"))
             high = schema.get("maximum", schema.get("exclusiveMaximum"))
-            is_open = "exclusiveMinimum" in schema
-            options.append(st.floats(low, high, exclude_min=is_open, exclude_max=is_open))
+            exclude_min, exclude_max = "exclusiveMinimum" in schema, "exclusiveMaximum" in schema
+            options.append(st.floats(low, high, exclude_min=exclude_min, exclude_max=exclude_max))
         elif kind == "array":
             row = st.lists(st.integers(-1, 9), min_size=16, max_size=16)
             options.append(st.lists(row, min_size=8, max_size=8))
+        elif kind == "boolean":
+            options.append(st.booleans())
         elif kind == "null":
             options.append(st.none())
     return st.one_of(options)

@@ -1,22 +1,29 @@
-"""The limits of requests are those of the tasks behind them."""
+"""What can be asked of the server, and what is said of it."""
 
-from dataclasses import fields
-from typing import get_type_hints
-
-from unordinal.web import requests
+from unordinal.settings import Request, served, settings_of
+from unordinal.web.requests import REQUESTS
 
 
 def test_every_request_has_a_place_and_every_field_a_meaning() -> None:
-    for path, (kind, answer) in requests.REQUESTS.items():
+    for path, (kind, answer) in REQUESTS.items():
+        assert issubclass(kind, Request)
         assert answer.endswith("."), path
-        assert kind.__doc__.endswith(".")
-        assert get_type_hints(kind).keys() == {f.name for f in fields(kind)}
-        for declared in fields(kind):
-            assert declared.metadata["doc"].endswith("."), declared.name
+        assert (kind.__doc__ or "").strip().endswith(".")
+        for name, setting in settings_of(kind).items():
+            assert setting.text.endswith("."), (kind.__name__, name)
 
 
 def test_defaults_keep_their_own_rules() -> None:
-    for kind, _ in requests.REQUESTS.values():
-        for declared in fields(kind):
-            if isinstance(declared.default, int | float | str):
-                assert declared.metadata["rule"].check(declared.default) is None, declared.name
+    for kind, _ in REQUESTS.values():
+        for setting in served(kind):
+            if isinstance(setting.default, int | float | str):
+                assert setting.accepts(setting.default, served=True), setting.name
+
+
+def test_every_number_that_is_served_has_a_limit() -> None:
+    """Nobody can ask for endless work by one large number."""
+    for kind, _ in REQUESTS.values():
+        for setting in served(kind):
+            if {int, float, str} & set(setting.types):
+                limits = setting.range(served=True)
+                assert limits.high is not None or limits.below is not None, (kind.__name__, setting.name)
