@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unordinal.names import check_known, unknown
-from unordinal.settings import Checked, Flag, Range, Seed
+from unordinal.settings import PYTHON_ONLY, Checked, Flag, Range, Seed, settings_of
 
 if TYPE_CHECKING:
     from unordinal.data.source import Source
@@ -172,7 +172,9 @@ def to_plain(value: Any) -> Any:
     """Return nested dataclasses as dicts; each says which class it is, for fields that may hold one of several."""
     if not dataclasses.is_dataclass(value):
         return value if isinstance(value, str | int | float | bool | list | tuple | NoneType) else None
-    fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    hints = get_type_hints(type(value)) if isinstance(value, Checked) else {}
+    kept = [f.name for f in dataclasses.fields(value) if hints.get(f.name) is not Any]  # arrays are not saved
+    fields = {name: to_plain(getattr(value, name)) for name in kept}
     return {"kind": type(value).__name__, **fields}
 
 
@@ -188,8 +190,8 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
         for key in given:
             check_known(f"setting of {where}", key, hints)
         return classes[name](**{key: from_plain(hints[key], part, f"{where}.{key}") for key, part in given.items()})
-    if value is None and type(None) in choices:
-        return None
+    if Any in choices or (value is None and type(None) in choices):
+        return value
     for choice in choices:
         if get_origin(choice) is Literal and isinstance(value, str):
             check_known(where, value, get_args(choice))
@@ -200,15 +202,16 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
             return float(value)
         if isinstance(choice, type) and isinstance(value, choice) and not (choice is int and isinstance(value, bool)):
             return value
-        if choice is Any:
-            return value
     raise ValueError(f"{where} cannot be {value!r}")
 
 
 def paths_of(value: Any, prefix: str = "") -> dict[str, Any]:
     """Return every setting below a dataclass by its dotted name, nested dataclasses included."""
     found: dict[str, Any] = {}
+    kind: Any = type(value)
     for f in dataclasses.fields(value):
+        if isinstance(value, Checked) and PYTHON_ONLY in settings_of(kind)[f.name].marks:
+            continue
         part = getattr(value, f.name)
         found[f"{prefix}{f.name}"] = part
         if dataclasses.is_dataclass(part):
@@ -234,37 +237,55 @@ BUDGET = ("steps", "minutes", "epochs")
 
 def changed_settings(config: Any, settings: dict[str, Any]) -> Any:
     """Return nested dataclasses with some settings changed, each by its name or dotted name; see `with_settings`."""
-    known = {path: None for path, value in paths_of(config).items() if "." in path or not is_run(config)}
-    known = {path: None for path in known if path != "data.path"}
-    for name, value in settings.items():
-        fitting = sorted(path for path in known if path == name or path.endswith(f".{name}"))
-        if not fitting:
-            listed = ", ".join(sorted(known)) or "none"
-            raise unknown("setting", name, [path.rpartition(".")[2] for path in known], listed_by=f"known: {listed}")
-        if len(fitting) > 1:
-            raise ValueError(f"several settings are called {name!r}: {', '.join(fitting)}; give the whole name")
-        config = changed(config, fitting[0].split("."), value)
-    return config
+    networks = {name: value for name, value in settings.items() if isinstance(value, str) and is_network(config, name)}
+    for name, value in networks.items():  # they choose which other settings there are
+        config = changed(config, {tuple(path_of(config, name).split(".")): value})
+    rest = {name: value for name, value in settings.items() if name not in networks}
+    return changed(config, {tuple(path_of(config, name).split(".")): value for name, value in rest.items()})
+
+
+def is_network(config: Any, name: str) -> bool:
+    """Return whether a name, if it is that of a setting, stands for nested settings."""
+    found = [value for path, value in paths_of(config).items() if path == name or path.endswith(f".{name}")]
+    return len(found) == 1 and dataclasses.is_dataclass(found[0])
+
+
+def path_of(config: Any, name: str) -> str:
+    """Return the dotted name of the one setting that a name, or the end of a dotted name, stands for."""
+    known = [path for path in paths_of(config) if "." in path or not is_run(config)]
+    fitting = sorted(path for path in known if path == name or path.endswith(f".{name}"))
+    if not fitting:
+        listed = ", ".join(sorted(known)) or "none"
+        raise unknown("setting", name, [path.rpartition(".")[2] for path in known], listed_by=f"known: {listed}")
+    if len(fitting) > 1:
+        raise ValueError(f"several settings are called {name!r}: {', '.join(fitting)}; give the whole name")
+    return fitting[0]
 
 
 def is_run(config: Any) -> bool:
     return isinstance(config, RunConfig)
 
 
-def changed(settings: Any, path: list[str], value: Any) -> Any:
-    """Return nested dataclasses with the one value at `path` changed, checked against its type."""
-    name, rest = path[0], path[1:]
-    if rest:
-        return replace(settings, **{name: changed(getattr(settings, name), rest, value)})
+def changed(settings: Any, values: dict[tuple[str, ...], Any]) -> Any:
+    """Return nested dataclasses with the values at some paths changed, all at once, since some are checked together."""
+    new = {path[0]: changed_value(settings, path[0], value) for path, value in values.items() if len(path) == 1}
+    for name in {path[0] for path in values if len(path) > 1}:
+        below = {path[1:]: value for path, value in values.items() if path[0] == name and len(path) > 1}
+        new[name] = changed(getattr(settings, name), below)
+    return replace(settings, **new) if new else settings
+
+
+def changed_value(settings: Any, name: str, value: Any) -> Any:
+    """Return the new value of a setting, checked against its type."""
     if dataclasses.is_dataclass(value):
-        return replace(settings, **{name: value})
+        return value
     old, kind = getattr(settings, name), get_type_hints(type(settings))[name]
     if isinstance(value, str) and dataclasses.is_dataclass(old):  # a network, say, by the name of its class
         known = {choice.__name__.lower(): choice for choice in get_args(kind) or (kind,)}
         check_known(name, value, known)
         shared = {f.name for f in dataclasses.fields(known[value])} & vars(old).keys()
-        return replace(settings, **{name: known[value](**{key: getattr(old, key) for key in shared})})
-    return replace(settings, **{name: from_plain(kind, value, name)})
+        return known[value](**{key: getattr(old, key) for key in shared})
+    return from_plain(kind, value, name)
 
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:

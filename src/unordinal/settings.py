@@ -107,7 +107,9 @@ class Setting:
             if kind in (int, float):
                 words.append(f"{'a whole number' if kind is int else 'a number'} {span}".strip())
             elif kind is str:
-                words.append("a text" + (f" with a number of characters {span}" if span else ""))
+                bounds = self.range(served=served)
+                is_one = bounds.low == bounds.high == 1
+                words.append("one character" if is_one else "a text" + (f" with a length {span}" if span else ""))
             elif kind is bool:
                 words.append("true or false")
             elif get_origin(kind) is list:
@@ -193,7 +195,10 @@ def field_texts(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(base):
             continue
-        source = textwrap.dedent(inspect.getsource(base))
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except (OSError, TypeError):  # a class that was made at a prompt
+            continue
         behind, above = comments_of(source)
         body = ast.parse(source).body[0]
         assert isinstance(body, ast.ClassDef)

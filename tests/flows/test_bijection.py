@@ -13,13 +13,7 @@ from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse, num_positions
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Flow
-from unordinal.flows.elementwise import (
-    Affine,
-    Elementwise,
-    ElementwiseTransform,
-    LogisticMixture,
-    NonlinearSquared,
-)
+from unordinal.flows.elementwise import Affine, Elementwise, ElementwiseTransform, LogisticMixture, NonlinearSquared
 from unordinal.flows.linear import InvertibleLinear
 from unordinal.flows.ready import coupling_flow
 from unordinal.flows.reshape import Reversal, Squeeze

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from unordinal.data.spec import DataSpec
 from unordinal.models.autoregressive import AutoregressiveModel, log_likelihood
 from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+from unordinal.nets.settings import Transformer
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.arm import ArmSettings
-from unordinal.nets.settings import Transformer
 
 K, L = 3, 4
 SMALL: dict[str, Any] = {"width": 8, "num_blocks": 2, "num_heads": 2, "conv": 3}

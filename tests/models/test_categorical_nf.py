@@ -5,8 +5,8 @@ import torch
 from unordinal.data.spec import DataSpec
 from unordinal.models.categorical_nf import BayesDecoder
 from unordinal.models.latent_flow import LatentFlow
-from unordinal.recipes.latent_flow import CategoricalNfSettings
 from unordinal.nets.settings import LSTM
+from unordinal.recipes.latent_flow import CategoricalNfSettings
 from unordinal.recipes.settings import Mixture
 
 K, L = 3, 2

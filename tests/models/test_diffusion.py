@@ -15,8 +15,8 @@ from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.models.diffusion import Diffusion
-from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.nets.settings import DiffusionTransformer, UNet
+from unordinal.recipes.diffusion import MultinomialSettings
 
 K, L, T = 3, 2, 4
 

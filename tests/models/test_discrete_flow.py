@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from unordinal.data.spec import DataSpec
 from unordinal.models.discrete_flow import DiscreteFlow, ModuloLayer, shifted_back, straight_through, units_of
+from unordinal.nets.settings import LSTM, Transformer
 from unordinal.progress import Advance
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
-from unordinal.nets.settings import LSTM, Transformer
 from unordinal.recipes.settings import SequenceNet
 
 L = 3

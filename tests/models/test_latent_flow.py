@@ -12,9 +12,9 @@ from contracts import Enumerated, all_events, check_bounds_are_ordered, check_pr
 from unordinal.config import ModelSettings
 from unordinal.data.spec import DataSpec
 from unordinal.models.latent_flow import KlWarmup, LatentFlow
+from unordinal.nets.settings import LSTM, DenseNet, Transformer
 from unordinal.progress import Watcher, watching
 from unordinal.recipes.latent_flow import CategoricalNfSettings, LatentFlowSettings, VaeSettings
-from unordinal.nets.settings import LSTM, DenseNet, Transformer
 from unordinal.recipes.settings import Levels, MapInverse, Mixture
 
 K, L = 3, 2

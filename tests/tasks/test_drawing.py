@@ -9,11 +9,11 @@ import pytest
 import torch
 from contracts import TableNet
 
+from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
-from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.flows.density import StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel

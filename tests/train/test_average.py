@@ -13,8 +13,8 @@ from unordinal.data import load_data
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.nets.classes import ClassTransformer
 from unordinal.nets.ngrams import NgramEmbedding
-from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.nets.settings import DiffusionTransformer
+from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.runs.folder import RunFolder
 from unordinal.train.average import averaged
 from unordinal.train.loop import Loop

@@ -4,9 +4,9 @@ import pytest
 
 from unordinal.config import ModelSettings, TrainConfig
 from unordinal.data.spec import DataSpec
+from unordinal.nets.settings import LSTM, Transformer
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
 from unordinal.recipes.arm import ArmSettings
-from unordinal.nets.settings import LSTM, Transformer
 from unordinal.recipes.settings import Mixture, SequenceInverse
 from unordinal.train.budget import CPU_PART, LSTM_PART, Budget, parts_of_batch
 

@@ -21,6 +21,7 @@ from unordinal.evaluate.likelihood import Evaluate, score_split
 from unordinal.model import CategoricalModel
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.diffusion import Diffusion
+from unordinal.nets.settings import LSTM, DiffusionTransformer, Transformer
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
@@ -28,7 +29,6 @@ from unordinal.recipes.arm import ArmSettings
 from unordinal.recipes.diffusion import MultinomialSettings
 from unordinal.recipes.discrete_flow import DiscreteFlowSettings
 from unordinal.recipes.latent_flow import LatentFlowSettings
-from unordinal.nets.settings import LSTM, DiffusionTransformer, Transformer
 from unordinal.recipes.settings import Mixture, SequenceInverse
 from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint
 from unordinal.runs.folder import RunFolder

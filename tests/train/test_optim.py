@@ -13,13 +13,7 @@ from unordinal.nets.densenet import DenseNet
 from unordinal.nets.ngrams import NgramEmbedding
 from unordinal.nets.transformer import TimeTransformer
 from unordinal.nets.unet import UNet
-from unordinal.train.optim import (
-    build_optimizer,
-    clip_gradients,
-    inner_matrices,
-    learning_rate_factor,
-    orthogonalised,
-)
+from unordinal.train.optim import build_optimizer, clip_gradients, inner_matrices, learning_rate_factor, orthogonalised
 
 
 def factor(config: OptimConfig, step: int, steps_per_epoch: int = 10, total: int = 1000) -> float:

@@ -101,6 +101,7 @@ def as_flags(message: str, options: frozenset[str] | None = None) -> str:
         for flag in (plain, FLAGS.get(name, plain)):
             if options is None or flag in options:
                 return FLAGS.get(name, flag) if options is None else flag
-        return name
+        ends = [option for option in options or () if option.endswith(f".{plain[2:]}")]
+        return ends[0] if len(ends) == 1 else name
 
     return SETTING.sub(replaced, message)

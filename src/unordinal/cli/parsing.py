@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Literal, TypeVar, get_origin
 
 from unordinal.cli.common import text_of
-from unordinal.cli.words import HELP, Words
+from unordinal.cli.words import EVERYWHERE, HELP, Words
 from unordinal.names import unknown
 from unordinal.settings import PYTHON_ONLY, Flag, Setting, settings_of
 
@@ -81,7 +81,7 @@ class Option:
         for kind in self.setting.types:
             if get_origin(kind) is Literal and word in self.setting.choices:
                 return word
-            if kind is NoneType and word == "None":
+            if kind is NoneType and word == "None" and str not in self.setting.types:
                 return None
             if kind in (int, float, Path):
                 try:
@@ -115,7 +115,7 @@ def options_of(kind: type, *, prefix: str = "", value: Any = None, skip: tuple[s
 def read(words: Words, command: Command, options: list[Option]) -> dict[str, Any]:
     """Return the values that are given, by their dotted names; or print the help, or raise a ValueError of one line."""
     known_flags.clear()
-    known_flags.update(name for option in options for name in option.names)
+    known_flags.update(EVERYWHERE, (name for option in options for name in option.names))
     if words.has(*HELP):
         print(help_text(command, options, is_whole=words.has("--help-all")))
         raise SystemExit(0)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from unordinal.config import Shape
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TEXT8_SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
 MAX_CLASSES = 65_536  # of an array: classes are stored as uint16 or smaller
@@ -61,8 +62,10 @@ class Vocabulary:
     def __iter__(self) -> Iterator[str]:
         return iter(self.symbols) if self.symbols else (f"0x{i:02x}" for i in range(256))
 
-    def encode(self, text: str) -> Tensor:
+    def encode(self, text: str) -> "Tensor":
         """Return the classes of a text, (L,) int64; raise a ValueError if it has an unknown character."""
+        import torch
+
         if self.kind == "bytes":
             return torch.from_numpy(np.frombuffer(text.encode(), np.uint8).astype(np.int64))
         return torch.from_numpy(self.encode_points(points_of(text), 0).astype(np.int64))
@@ -86,7 +89,7 @@ class Vocabulary:
             )
         return classes.astype(np.uint8)
 
-    def decode(self, classes: Tensor | np.ndarray | list[int]) -> str:
+    def decode(self, classes: "Tensor | np.ndarray | list[int]") -> str:
         """Return the text of classes; invalid classes and invalid UTF-8 become the replacement character."""
         values = [int(c) for c in classes]
         if self.kind == "bytes":
@@ -114,6 +117,7 @@ class DataSpec:
         categories: the name and the colour (#rrggbb) of each class; empty if they have none.
         levels: the grey levels that are the classes of a folder of PNGs, separated by commas; empty otherwise.
 
+    >>> import torch
     >>> spec = DataSpec("mine", num_classes=27, event_shape=(2,), vocabulary=Vocabulary.text8())
     >>> spec.unit, spec.show(torch.tensor([8, 9]))
     ('bits per character', 'hi')
@@ -172,7 +176,7 @@ class DataSpec:
                 f"the maps of {self.name} are {self.event_shape[0]} x {self.event_shape[1]}"
             )
 
-    def show(self, example: Tensor) -> str:
+    def show(self, example: "Tensor") -> str:
         """Return an example as text: decoded with the vocabulary if there is one, else the numbers of its classes."""
         if self.vocabulary is not None:
             return self.vocabulary.decode(example)
@@ -182,7 +186,7 @@ class DataSpec:
         height = example.shape[-2] if self.is_map and example.dim() == 3 else len(lines)  # an empty line between maps
         return "\n\n".join("\n".join(lines[i : i + height]) for i in range(0, len(lines), height))
 
-    def show_noisy(self, example: Tensor) -> str:
+    def show_noisy(self, example: "Tensor") -> str:
         """Return a step of a diffusion chain as text, with a dot at each masked position."""
         return self.show(example).replace(REPLACEMENT, MASK)
 

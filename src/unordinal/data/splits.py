@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from unordinal.data.spec import DataSpec
 from unordinal.names import unknown
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 DEFAULT_SPLIT = "0.9,0.05,0.05"
 
@@ -36,7 +39,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.symbols) if self.length is None else len(self.symbols) // self.length
 
-    def __getitem__(self, index: int) -> Tensor:
+    def __getitem__(self, index: int) -> "Tensor":
         return self.examples(np.array([index]))[0]
 
     @property
@@ -44,7 +47,7 @@ class Split:
         """The number of symbols at the end of a text that do not fill a chunk and belong to no example."""
         return 0 if self.length is None else len(self.symbols) % self.length
 
-    def examples(self, indices: np.ndarray) -> Tensor:
+    def examples(self, indices: np.ndarray) -> "Tensor":
         """Return the examples with the given indices: (B, *D) int64."""
         if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise IndexError(
@@ -52,19 +55,25 @@ class Split:
             )
         return self._rows(indices if self.length is None else indices * self.length)
 
-    def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+    def crops(self, num: int, generator: "torch.Generator") -> "tuple[Tensor, list[int]]":
         """Return random examples, (B, *D) int64, and the position or index of each in `symbols`."""
+        import torch
+
         last = len(self.symbols) if self.length is None else len(self.symbols) - self.length + 1
         starts = torch.randint(last, (num,), generator=generator).numpy()
         return self._flipped(self._rows(starts), generator), starts.tolist()
 
-    def _flipped(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def _flipped(self, x: "Tensor", generator: "torch.Generator") -> "Tensor":
         if not self.flips:
             return x
+        import torch
+
         is_flipped = torch.rand(len(x), generator=generator) < 0.5
         return torch.where(is_flipped.reshape(-1, *([1] * (x.dim() - 1))), x.flip(-1), x)
 
-    def _rows(self, starts: np.ndarray) -> Tensor:
+    def _rows(self, starts: np.ndarray) -> "Tensor":
+        import torch
+
         index = starts if self.length is None else starts[:, None] + np.arange(self.length)
         return torch.from_numpy(np.asarray(self.symbols[index]).astype(np.int64))
 
@@ -78,8 +87,10 @@ class DrawnSplit(Split):
         super().__init__(symbols, flips=flips)
         self.draw = draw
 
-    def crops(self, num: int, generator: torch.Generator) -> tuple[Tensor, list[int]]:
+    def crops(self, num: int, generator: "torch.Generator") -> "tuple[Tensor, list[int]]":
         """Return newly generated examples, (B, *D) int64, and their seeds."""
+        import torch
+
         seeds = (torch.randint(1 << 42, (num,), generator=generator) + self.FIRST_SEED).tolist()
         x = torch.from_numpy(np.stack([self.draw(seed) for seed in seeds]).astype(np.int64))
         return self._flipped(x, generator), seeds

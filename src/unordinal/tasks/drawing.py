@@ -186,7 +186,7 @@ def check_able(model: CategoricalModel, asked: Sample) -> None:
             and value is not getattr(default, name)
             and value != getattr(default, name)
         ):
-            raise ValueError(f"`{name}` is for {who}, and this model, a {type(model).__name__}, is not one of them")
+            raise ValueError(f"`{name}` is for {who}, and this model is not one of them ({type(model).__name__})")
 
 
 def draw(
