@@ -9,7 +9,7 @@ import ast
 import dataclasses
 import inspect
 import io
-import math
+import sys
 import textwrap
 import tokenize
 from collections.abc import Callable
@@ -109,7 +109,7 @@ class Setting:
             elif kind is str:
                 bounds = self.range(served=served)
                 is_one = bounds.low == bounds.high == 1
-                words.append("one character" if is_one else "a text" + (f" with a length {span}" if span else ""))
+                words.append("one character" if is_one else f"a text with a length {span}" if span else "a text")
             elif kind is bool:
                 words.append("true or false")
             elif get_origin(kind) is list:
@@ -127,17 +127,19 @@ class Setting:
     def accepts_one(self, value: Any, served: bool) -> bool:
         span = self.range(served=served)
         for kind in self.types:
-            if kind is Any or (kind is NoneType and value is None) or (kind is bool and isinstance(value, bool)):
+            if kind is Any and not served:  # what only Python can give
+                return True
+            if (kind is NoneType and value is None) or (kind is bool and isinstance(value, bool)):
                 return True
             if kind is int and isinstance(value, int) and not isinstance(value, bool):
                 return span.holds(value)
             if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-                return math.isfinite(value) and span.holds(value)
+                return abs(value) <= sys.float_info.max and span.holds(value)
             if kind is str and isinstance(value, str):
                 return span.holds(len(value))
             if get_origin(kind) is Literal and isinstance(value, str) and value in self.choices:
                 return True
-            if isinstance(kind, type) and kind not in (int, float, str, bool) and isinstance(value, kind):
+            if isinstance(kind, type) and kind not in (int, float, str, bool, Any) and isinstance(value, kind):
                 return True
             if get_origin(kind) is list and is_grid(value):
                 return span.holds(max(len(value), len(value[0])))

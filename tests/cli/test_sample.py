@@ -60,7 +60,7 @@ def test_invalid_codes_are_shown_counted_and_resampled(cli: Cli, trained_flow: P
     hopeless = cli("sample", trained_flow, "--num", 3, "--length", 60, "--invalid", "resample")
     assert hopeless.code == 1
     assert "after 20 tries" in hopeless.complaint
-    refused(cli("sample", trained_flow, "--steps", 3), "--steps is for diffusions", "ArgmaxFlow, is not one of them")
+    refused(cli("sample", trained_flow, "--steps", 3), "--steps is for diffusions", "is not one of them (ArgmaxFlow)")
     refused(cli("sample", trained_flow, "--chain", "c.png"), "draws a sample without a chain of steps")
 
 

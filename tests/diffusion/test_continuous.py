@@ -1,4 +1,4 @@
-"""Uniform noise in continuous time, compared with Bayes' rule and with many discrete steps and the rates of its jumps."""
+"""Uniform noise in continuous time, compared with Bayes' rule, with many discrete steps and with rates of jumps."""
 
 import itertools
 

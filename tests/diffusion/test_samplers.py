@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -97,6 +98,12 @@ def drawn(sampler: Sampler, num: int, known: Tensor | None = None, seed: int = 0
     return last(sampler.chain(predict, MASKS, z, known=known, generator=generator))
 
 
+def made(name: str, *calls: int) -> Sampler:
+    """A sampler by name; the interface says nothing of how one is made."""
+    kind: Any = SAMPLERS[name]
+    return kind(*calls)
+
+
 def counts_of(x: Tensor) -> Tensor:
     return torch.bincount((x * torch.tensor([K**2, K, 1])).sum(1), minlength=K**3).double()
 
@@ -141,7 +148,7 @@ def test_samplers_draw_from_the_distribution_that_enumeration_gives(noise: Noise
 
     generator, num = torch.Generator().manual_seed(0), 20_000
     z = noise.draw_prior((num, 3), torch.device("cpu"), generator=generator)
-    x = last(SAMPLERS[name](calls).chain(Predictor(exact), noise, z, generator=generator))
+    x = last(made(name, calls).chain(Predictor(exact), noise, z, generator=generator))
     assert chi_square_p_value(counts_of(x), p) > 1e-4
     assert chi_square_p_value(counts_of(x), torch.roll(p, 1)) < 1e-4  # the test can fail
 
@@ -164,7 +171,7 @@ def test_known_positions_give_the_distribution_that_enumeration_gives(noise: Noi
     generator, num = torch.Generator().manual_seed(0), 20_000
     known = torch.tensor([-1, 2, -1]).expand(num, -1)
     z = noise.draw_prior((num, 3), torch.device("cpu"), generator=generator)
-    x = last(SAMPLERS[name](calls).chain(Predictor(exact), noise, z, known=known, generator=generator))
+    x = last(made(name, calls).chain(Predictor(exact), noise, z, known=known, generator=generator))
     p = p[space.code(STATES)]
     kept = p > 0
     assert chi_square_p_value(counts_of(x)[kept], p[kept]) > 1e-4
@@ -251,7 +258,7 @@ def test_what_cannot_be_is_refused(call: Callable[[], object], message: str) -> 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_ends_in_classes(name: str) -> None:
-    assert drawn(SAMPLERS[name](3), 50).max() < K
+    assert drawn(made(name, 3), 50).max() < K
 
 
 @pytest.mark.parametrize("noise", [MASKS, ContinuousUniformNoise(K), UniformNoise(K, cosine_schedule(12))])
@@ -291,5 +298,5 @@ def test_the_calls_of_a_whole_chain() -> None:
             if whole is not None:
                 z = noise.draw_prior((3, 5), torch.device("cpu"))
                 with watching(Watcher()) as watcher:
-                    last(SAMPLERS[name]().chain(Predictor(lambda z, t: torch.zeros(*z.shape, K)), noise, z))
+                    last(made(name).chain(Predictor(lambda z, t: torch.zeros(*z.shape, K)), noise, z))
                 assert watcher.network_calls == 3 * whole

@@ -53,7 +53,7 @@ def test_a_table_is_a_schedule() -> None:
 @pytest.mark.parametrize(
     ("curve", "slope"),
     [
-        (linear, lambda t: torch.ones_like(t)),
+        (linear, torch.ones_like),
         (cosine, lambda t: math.pi / 2 * torch.sin(math.pi / 2 * t)),
         (lambda t: t.square(), lambda t: 2 * t),
     ],

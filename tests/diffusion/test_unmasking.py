@@ -1,5 +1,7 @@
 """Samplers that show masked positions: which come first, how many at a time, and what the network is asked."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -21,7 +23,7 @@ K, L = 4, 6
 NOISE = AbsorbingNoise(K)
 SHARPNESS = torch.tensor([1.0, 3.0, 0.5, 4.0, 2.0, 0.0])  # how sure the network is of each position
 SUREST_FIRST = [3, 1, 4, 0, 2, 5]
-KINDS = [FirstHitting, SpreadUnmasking, LowestEntropy, HighestConfidence]
+KINDS: list[Any] = [FirstHitting, SpreadUnmasking, LowestEntropy, HighestConfidence]
 
 
 def fixed(z: Tensor, t: Tensor) -> Tensor:
@@ -29,7 +31,7 @@ def fixed(z: Tensor, t: Tensor) -> Tensor:
     return (SHARPNESS.unsqueeze(-1) * torch.tensor([0.0, 0.1, 0.2, 1.0])).expand(len(z), L, K)
 
 
-def shown_order(sampler: Unmasking, *, seed: int = 0, **settings: float) -> list[list[int]]:
+def shown_order(sampler: Unmasking, settings: dict[str, Any], seed: int = 0) -> list[list[int]]:
     """Return the positions in the order in which they are shown, for each of some samples."""
     z = torch.full((3, L), K)
     generator, orders = torch.Generator().manual_seed(seed), [[], [], []]  # type: ignore[var-annotated]
@@ -49,7 +51,7 @@ def test_the_surest_position_is_shown_first_however_the_draws_are_sharpened(
     kind: type[Unmasking], settings: dict[str, float]
 ) -> None:
     """The network's own certainty counts: at temperature 0 all sharpened predictions are equally sure."""
-    assert shown_order(kind(), **settings) == [SUREST_FIRST] * 3
+    assert shown_order(kind(), settings) == [SUREST_FIRST] * 3
 
 
 def test_at_temperature_0_every_position_has_its_likeliest_class() -> None:

@@ -46,10 +46,7 @@ def test_half_of_the_channels_are_fixed_rounded_up() -> None:
     ("make", "message"),
     [
         (lambda: Coupling(nn.Identity(), Affine(), num_channels=1), "at least 2 channels, got 1"),
-        (
-            lambda: Coupling(nn.Identity(), Affine(), num_channels=3, num_fixed=3),
-            "must be between 1 and 2, got 3",
-        ),
+        (lambda: Coupling(nn.Identity(), Affine(), num_channels=3, num_fixed=3), "must be between 1 and 2, got 3"),
     ],
 )
 def test_impossible_settings_are_refused(make: Callable[[], Any], message: str) -> None:

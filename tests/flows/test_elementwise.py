@@ -48,12 +48,7 @@ def test_mixture_with_one_component_is_affine() -> None:
     torch.testing.assert_close(log_slope, torch.full_like(v, -raw))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: LogisticMixture(0), "at least 1 component, got 0"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [(lambda: LogisticMixture(0), "at least 1 component, got 0")])
 def test_impossible_settings_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

@@ -32,12 +32,7 @@ def test_reversals_reorder_values() -> None:
     assert Reversal(-1)(v)[0][0, 0].tolist() == [2, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Reversal(0), "axis 0 is the batch"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [(lambda: Reversal(0), "axis 0 is the batch")])
 def test_impossible_settings_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

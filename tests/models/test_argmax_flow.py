@@ -217,10 +217,7 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
             lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), StandardNormal((2, 3)), event_shape=(2,)),
             "gives 2 channels for 4 classes, but the density has 3",
         ),
-        (
-            lambda: ArgmaxFlowSettings(COUPLING, INVERSE).build(DataSpec("d", 2, (4,))),
-            "at least 2 channels, got 1",
-        ),
+        (lambda: ArgmaxFlowSettings(COUPLING, INVERSE).build(DataSpec("d", 2, (4,))), "at least 2 channels, got 1"),
         (
             lambda: ArgmaxFlow(BinaryProduct(4, StandardLogistic((2,))), REVERSED, event_shape=(2,)),
             "gives 2 channels for 4 classes, but the density has 3",

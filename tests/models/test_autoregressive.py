@@ -284,7 +284,7 @@ def test_known_positions_at_a_temperature_follow_the_tempered_conditional(known:
 
 
 def test_known_positions_that_no_candidate_can_have_at_temperature_0() -> None:
-    model, states, _ = table_model()
+    model, _, _ = table_model()
     for wrong in range(3):
         known = torch.tensor([-1, -1, wrong])
         x = model.sample(4, known=known, temperature=0.0)
@@ -303,8 +303,9 @@ def test_prompts_and_known_positions_may_be_tensors_arrays_or_lists(given: Any) 
 
 @pytest.mark.parametrize("name", ["prompt", "known"])
 def test_ragged_lists_are_refused_in_one_line(name: str) -> None:
+    given: dict[str, Any] = {name: [[0, 1], [0]]}
     with pytest.raises(ValueError, match=f"`{name}` must be .* lists of equal length, got list") as error:
-        made("arm").sample(2, **{name: [[0, 1], [0]]})
+        made("arm").sample(2, **given)
     assert "\n" not in str(error.value)
 
 

@@ -38,12 +38,7 @@ def test_context_depends_on_the_neighbours() -> None:
     assert changed.max() == 6
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: DenseNet(3, 3, width=1, depth=2), "depth 2 and width 1"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [(lambda: DenseNet(3, 3, width=1, depth=2), "depth 2 and width 1")])
 def test_impossible_sizes_are_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]

@@ -55,12 +55,7 @@ def test_the_bidirectional_lstm_reads_all_positions_and_starts_at_zero() -> None
     assert bool((gradient[0].abs().sum(-1) > 0).all())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: CausalLSTM(2, width=0), "width 0"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [(lambda: CausalLSTM(2, width=0), "width 0")])
 def test_impossible_settings_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

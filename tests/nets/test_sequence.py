@@ -33,7 +33,10 @@ def test_the_last_positions_equal_those_of_the_whole_block() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CausalTransformer(2, width=9, num_blocks=1, num_heads=2), "`width` 9 must be a multiple of twice the number of heads, 2"),
+        (
+            lambda: CausalTransformer(2, width=9, num_blocks=1, num_heads=2),
+            "`width` 9 must be a multiple of twice the number of heads, 2",
+        ),
         (lambda: CausalTransformer(2, width=8, num_blocks=1, num_heads=2, conv=4), "must be odd"),
     ],
 )

@@ -25,12 +25,13 @@ def test_a_thing_of_a_step_draws_the_same_whatever_came_before() -> None:
     assert torch.equal(torch.rand(4, generator=generator_of(3, 5, 7)), first)
 
 
+Numbers = tuple[int, int, int]
 # Pairs of streams whose seeds agree in the 32 bits that torch's CPU generator keeps of a seed: the first of 400,000.
 COLLISIONS = [((0, 1978, 1), (0, 27803, 1)), ((0, 7896, 1), (0, 41278, 2)), ((0, 50699, 0), (0, 55170, 0))]
 
 
 @pytest.mark.parametrize(("first", "second"), COLLISIONS)
-def test_streams_are_told_apart_by_more_than_32_bits(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+def test_streams_are_told_apart_by_more_than_32_bits(first: Numbers, second: Numbers) -> None:
     seeds = [mixed_seed(*numbers) for numbers in (first, second)]
     assert seeds[0] != seeds[1]
     plain = [torch.rand(8, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
@@ -69,7 +70,7 @@ def test_a_filled_generator_is_uniform_and_normal_like_any_other() -> None:
 
 def test_the_words_of_a_stream_are_those_of_its_sequence() -> None:
     """The first draw comes from the first twist of 624 words, as the Mersenne twister defines it."""
-    words = np.random.SeedSequence([4, 5, 6]).generate_state(624, np.uint32)
+    words = np.random.SeedSequence([4, 5, 6]).generate_state(624, np.uint32).astype(np.uint32)
     words[0] |= np.uint32(1 << 31)
     reference = np.random.MT19937()
     reference.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": 624}}

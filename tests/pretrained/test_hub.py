@@ -126,7 +126,7 @@ def test_a_run_goes_to_the_hub_and_comes_back(hub: str, trained: Path, tmp_path:
     ("name", "endpoint", "part"),
     [
         ("hf:me/nothing", None, "there is no model hf:me/nothing"),
-        ("hf:me/bare", None, "is no model of unordinal: expected config.json and model.safetensors"),
+        ("hf:me/bare", None, "is not a model of unordinal: expected config.json and model.safetensors"),
         pytest.param(
             *("hf:me/fox2", "http://127.0.0.1:9", "cannot be fetched, and is not in the cache"), marks=pytest.mark.slow
         ),

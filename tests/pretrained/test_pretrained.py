@@ -33,7 +33,8 @@ def test_weights_are_small_and_described(name: str) -> None:
     for part in ("Wikipedia", "CC BY-SA", "unordinal train", "bits per character", "not good for", "±"):
         assert part in card, part
     config = json.loads((folder / "config.json").read_text())
-    assert "/" not in config["run"]["data"]["name"]
+    assert "/" not in config["run"]["data"]["path"]
+    assert "/" not in config["data"]["name"]
 
 
 def test_the_folder_holds_what_the_registry_names() -> None:

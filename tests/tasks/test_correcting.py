@@ -167,7 +167,7 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
     p = autoregressive_posterior(model, STATES[7], error_rate=0.3, beam=9)
     expected = "".join("abc"[v] for v in torch.where(p.max(-1).values >= 0.6, p.argmax(-1), STATES[7]).tolist())
     for method in (None, "beam"):
-        asked = Correct(text, error_rate=0.3, threshold=0.6, method=method, beam=9)  # type: ignore[arg-type]
+        asked = Correct(text, error_rate=0.3, threshold=0.6, method=method, beam=9)
         assert correct(model, SPEC, asked).text == expected
     for given, asked, message in (
         (model, Correct(text, method="pass"), "needs a diffusion with uniform noise"),
@@ -191,7 +191,7 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
         ({"beam": 0}, "`beam` must be a whole number of at least 1, got 0"),
         ({"method": "bem"}, "`method` must be one of pass, beam, got 'bem'"),
         ({"text": 5}, "`text` must be a text"),
-        ({"text": ""}, "`text` must be a text with a number of characters of at least 1, got ''"),
+        ({"text": ""}, "`text` must be a text with a length of at least 1, got ''"),
     ],
 )
 def test_impossible_requests_are_refused(settings: dict[str, Any], message: str) -> None:

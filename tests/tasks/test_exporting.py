@@ -57,6 +57,7 @@ def test_a_network_of_maps_takes_any_batch(tmp_path: Path) -> None:
     model = configured("absorbing", "tiny", "maps").model.build(MAPS)
     session = session_of(model, MAPS, tmp_path / "model.onnx")
     x, t = torch.randint(5, (3, 8, 16)), torch.rand(3)
+    assert model.network is not None
     with torch.no_grad():
         wanted = model.network.module(x, t)
     named = {part.name for part in session.get_inputs()}

@@ -102,9 +102,9 @@ def test_a_model_sees_what_is_around_the_gaps() -> None:
     [
         ("abc", "_", "the text has no gap; write '_'"),
         ("____", "_", "the text is all gaps"),
-        ("a_c", "__", "`gap` must be a text with a number of characters between 1 and 1, got '__'"),
+        ("a_c", "__", "`gap` must be one character, got '__'"),
         ("abc", "a", "is a letter of the alphabet"),
-        ("", "_", "`text` must be a text with a number of characters of at least 1"),
+        ("", "_", "`text` must be a text with a length of at least 1"),
         ("_" + "a" * 30 + "_", "_", "the gaps lie 32 symbols apart, and this model sees 4 at a time"),
     ],
 )
@@ -155,7 +155,7 @@ def test_alphabets_without_letters_are_filled_too(symbols: str) -> None:
 @pytest.mark.parametrize(("text", "gap"), [("the c_t sat", "_"), ("Zoë _nd I", "_"), ("a•c\n", "•")])
 def test_bytes_are_filled(text: str, gap: str) -> None:
     spec = DataSpec("bytes", 256, (32,), Vocabulary.bytes())
-    reading, known = read_gaps(text, gap, Vocabulary.bytes())
+    _, known = read_gaps(text, gap, Vocabulary.bytes())
     assert known.tolist().count(-1) == text.count(gap)
     model = uniform_arm(256, 32)
     with torch.no_grad():

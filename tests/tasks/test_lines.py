@@ -35,9 +35,10 @@ def test_lines_keep_their_numbers_and_have_the_bits_of_their_classes() -> None:
     assert lines[1].bits.bits == pytest.approx(alone.bits)
     assert lines[1].score == pytest.approx(alone.per_symbol)
     assert set(lines[0].to_dict()) == {
-        *("line", "text", "bits", "error", "bits_per_symbol", "score", "symbols", "num_altered", "positions"),
+        *("line", "text", "bits", "error", "bits_per_symbol", "score", "symbols", "num_altered", "positions")
     }
-    for empty in ("\n \n", " ", []):
+    nothing: list[Any] = ["\n \n", " ", []]
+    for empty in nothing:
         with pytest.raises(ValueError, match="empty"):
             measure(model, SPEC, Measure(empty))
 

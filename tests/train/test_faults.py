@@ -158,7 +158,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_a_smaller_rate_goes_on(book: 
     result = cli(*words)
     assert result.code == 1
     assert "the loss is no longer finite at step" in result.complaint
-    assert "go on with --resume and a smaller --lr" in result.complaint
+    assert "continue with --resume and a smaller --lr" in result.complaint
 
 
 def test_data_that_have_changed_or_are_shorter_are_refused(book: Path, tmp_path: Path, cli: Cli) -> None:

@@ -154,10 +154,7 @@ def test_an_exploding_run_goes_on_from_good_weights_with_a_smaller_rate(tmp_path
 
 
 def test_a_validation_that_uses_up_the_minutes_ends_the_run_in_order(tmp_path: Path) -> None:
-    data, folder = (
-        load_data({name: pairs(3000) for name in ("train", "val", "test")}),
-        RunFolder(tmp_path / "run"),
-    )
+    data, folder = (load_data({name: pairs(3000) for name in ("train", "val", "test")}), RunFolder(tmp_path / "run"))
     config = replace(CONFIG, steps=None, minutes=0.02, batch_size=1, validate_examples=3000)
     train(small_model(data), data, config, OptimConfig(), folder)
     checkpoint = latest_checkpoint(folder.checkpoints)

@@ -35,10 +35,7 @@ def kept_for_the_gradient(model: nn.Module, x: Tensor) -> int:
 SEQUENCES = ("arm", "arm-xl", "multinomial", "absorbing")
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [*((name, "sequences") for name in SEQUENCES), ("uniform", "maps")],
-)
+@pytest.mark.parametrize(("name", "shape"), [*((name, "sequences") for name in SEQUENCES), ("uniform", "maps")])
 def test_gradients_are_the_same(name: str, shape: str) -> None:
     spec = DataSpec("test", 5, SHAPES[shape])
     torch.manual_seed(0)

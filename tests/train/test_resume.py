@@ -128,7 +128,7 @@ def test_resuming_a_finished_run_changes_nothing(in_one_go: Path, book: Path, cl
     before = {path: path.stat().st_mtime_ns for path in in_one_go.rglob("[!.]*") if path.is_file()}
     result = cli(*words_of(book, in_one_go, "--resume"))
     assert result.code == 0
-    assert f"is finished; a budget counts from its start, of which {STEPS} steps" in result.err
+    assert f"is already finished ({STEPS} steps). Budgets count from the start of the run" in result.err
     assert before == {path: path.stat().st_mtime_ns for path in in_one_go.rglob("[!.]*") if path.is_file()}
 
 

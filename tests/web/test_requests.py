@@ -1,5 +1,7 @@
 """What can be asked of the server, and what is said of it."""
 
+from typing import Any
+
 from unordinal.settings import Request, served, settings_of
 from unordinal.web.requests import REQUESTS
 
@@ -9,7 +11,8 @@ def test_every_request_has_a_place_and_every_field_a_meaning() -> None:
         assert issubclass(kind, Request)
         assert answer.endswith("."), path
         assert (kind.__doc__ or "").strip().endswith(".")
-        for name, setting in settings_of(kind).items():
+        declared: Any = kind
+        for name, setting in settings_of(declared).items():
             assert setting.text.endswith("."), (kind.__name__, name)
 
 

@@ -54,6 +54,8 @@ class UniformNoise(NoiseProcess):
     def __init__(self, num_classes: int, schedule: Schedule, *, output: str = "leave-one-out"):
         check_known("output", output, self.OUTPUTS)
         self.num_classes, self.schedule = num_classes, schedule
+        last = torch.tensor(schedule.num_steps or 1, device="cpu")
+        self.last_alpha = float(schedule.log_alpha(last).exp())
         self.is_denoiser = self.converts_by_time = output == "denoiser"
 
     def coefficients(self, t: Tensor, s: Tensor, like: Tensor) -> Coefficients:
@@ -92,7 +94,7 @@ class UniformNoise(NoiseProcess):
 
     def prior_kl(self) -> float:
         """Return KL(q(x_T | x_0) || uniform) of one position in nats, which does not depend on x_0."""
-        alpha, k = math.exp(self.schedule.log_alpha(torch.tensor(self.num_steps or 1))), self.num_classes
+        alpha, k = self.last_alpha, self.num_classes
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
         return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
 

@@ -33,10 +33,15 @@ def bound(
 
     Returns:
         Nats, of shape (draws, B), in float64 on the CPU.
+
+    >>> import unordinal
+    >>> bound(unordinal.arm(num_classes=4, length=6), torch.zeros(2, 6, dtype=torch.long), draws=3).shape
+    torch.Size([3, 2])
     """
     found = []
     if model.times is not None and positions is None:
-        offset = uniform((len(x),), x.device, generator).cpu().double()
+        device = torch.device("cpu") if generator is None else generator.device
+        offset = uniform((len(x),), device, generator).cpu().double()
         positions = (torch.arange(draws, dtype=torch.float64).unsqueeze(1) + offset) / draws
     with evaluating(model):
         for number in range(draws):

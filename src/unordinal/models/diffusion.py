@@ -9,7 +9,7 @@ from unordinal.abilities import Network, Orders, Reconstruct, Times, TrainingHoo
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.model import CategoricalModel, check_classes, device_of, evaluating
+from unordinal.model import CategoricalModel, check_classes, evaluating
 from unordinal.models.denoising import DiffusionDenoiser
 from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
@@ -130,7 +130,7 @@ class Diffusion(CategoricalModel):
 
     def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return one term of the bound's sum over t per example, with times spread evenly over the batch."""
-        offset = uniform((), device_of(self), generator).cpu().double()
+        offset = uniform((), torch.device("cpu") if generator is None else generator.device, generator).cpu().double()
         return self.elbo_at(x, stratified_positions(len(x), offset), generator)
 
     def elbo_at(self, x: Tensor, position: Tensor, generator: Rng = None) -> Tensor:
@@ -152,7 +152,10 @@ class Diffusion(CategoricalModel):
             order: the positions, numbered row by row, in the order in which they are drawn: (L,), or (B, L).
             num_given: how many of the first positions of the order are given, and not counted.
         """
-        assert self.noise.mask is not None
+        if self.noise.mask is None or self.net_reads_time:
+            raise ValueError(
+                "only noise with a mask and a network that does not read the time have orders of positions"
+            )
         check_classes(self, x)
         flat, size = x.long().flatten(1), x[0].numel()
         order = order.to(x.device).expand(len(x), size)
@@ -177,6 +180,8 @@ class Diffusion(CategoricalModel):
 
         For noise with a mask in continuous time a path is an order of the positions, drawn at random.
         """
+        if self.weights is None:
+            raise ValueError("this diffusion has no importance weights; use its elbo")
         if self.noise.num_steps is None:
             return self.log_prob_of_order(x, uniform((len(x), x[0].numel()), x.device, generator).argsort(dim=1))
         check_classes(self, x)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import safetensors.torch
 
+from unordinal.config import to_plain
 from unordinal.data.storage import replacing
 from unordinal.pretrained import HERE
 from unordinal.runs.folder import RunFolder
@@ -15,11 +16,10 @@ from unordinal.runs.folder import RunFolder
 def export(run: Path, name: str, into: Path = HERE) -> str:
     """Write configuration and weights, in float16, of a run to a folder of that name; return their sha256."""
     config, spec = RunFolder(run).read()
-    data = f"{spec.name.partition(':')[0]}:{Path(spec.name.partition(':')[2]).name}"  # the file, without its folder
     folder = RunFolder(into / name)
     folder.write_config(config, spec)
-    described = json.loads(folder.config.read_text())
-    described["run"]["data"]["name"] = described["data"]["name"] = data
+    described, data = json.loads(folder.config.read_text()), config.data.moved(lambda path: Path(path).name)
+    described["run"]["data"], described["data"]["name"] = to_plain(data), data.name  # the file, without its folder
     folder.config.write_text(json.dumps(described, indent=2) + "\n")
     tensors = safetensors.torch.load_file(RunFolder(run).weights)
     halves = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
