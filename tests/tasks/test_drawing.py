@@ -208,11 +208,7 @@ def test_tiny_temperatures_take_the_likeliest_class() -> None:
 @pytest.mark.parametrize(
     ("model", "asked", "message"),
     [
-        (
-            arm(),
-            {"steps": 3},
-            "`steps` is for diffusions, which remove noise step by step, and this model is not one of them",
-        ),
+        (arm(), {"steps": 3}, "`steps` is for diffusions, .* and this model is not one of them"),
         (arm(), {"sampler": "spread"}, "`sampler` is for diffusions"),
         (arm(), {"top_p": 0.5}, "`top_p` is for diffusions"),
         (arm(), {"greedy_tail": 0.5}, "`greedy_tail` is for diffusions"),

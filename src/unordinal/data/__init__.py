@@ -45,6 +45,9 @@ def source_of(what: Any) -> Source:
         what: a path, whose format is recognised; a data set by name, such as text8 or text:PATH; an array, a tensor or
             a list of integer classes; a dict of three of these with the keys train, val and test; or a `Source`.
 
+    Returns:
+        The source, whose `load` reads the data.
+
     >>> source_of("docs").name, source_of([[0, 1], [1, 0]]).shape
     ('docs', 'sequences')
     """

@@ -117,6 +117,12 @@ def cosine_schedule(num_steps: int) -> Schedule:
     alpha-bar_t = f(t) / f(0) with f(t) = cos((t / T + s) / (1 + s) * pi / 2) and s = 0.008. The decrease of a single
     step is limited, so that alpha-bar_T is positive.
 
+    Args:
+        num_steps: the number of steps T, at least 1.
+
+    Returns:
+        The schedule.
+
     >>> cosine_schedule(2).log_alpha(torch.arange(3)).exp().round(decimals=4).tolist()
     [1.0, 0.7027, 0.0222]
     """
