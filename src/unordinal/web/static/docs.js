@@ -6,6 +6,7 @@ function make(tag, text = "") {
 }
 
 function rangeOf(schema) {
+  if (schema.anyOf) { return schema.anyOf.map(rangeOf).join(", or "); }
   const low = schema.minimum ?? schema.exclusiveMinimum, high = schema.maximum ?? schema.exclusiveMaximum;
   const kinds = [schema.type].flat().filter((kind) => kind !== "null").join(" or ");
   const parts = [schema.enum ? schema.enum.filter((name) => name !== null).join(", ") : kinds];
