@@ -90,7 +90,12 @@ def test_a_command_line_is_walked_once_and_a_name_parsed_once(
     book.write_text("the cat sat on the mat " * 400)
     parsed: list[object] = []
     original = unordinal.data.source_of
-    monkeypatch.setattr(unordinal.data, "source_of", lambda what: parsed.append(what) or original(what))
+
+    def counted(what: object) -> unordinal.data.Source:
+        parsed.append(what)
+        return original(what)
+
+    monkeypatch.setattr(unordinal.data, "source_of", counted)
     words = CountedWords(
         ["train", "arm", "--data", str(book), "--steps", "1", "--length", "16", "--validate-examples=2"]
     )

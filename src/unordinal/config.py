@@ -107,6 +107,7 @@ class ModelSettings(ABC):
         return {}
 
 
+BUDGET = ("steps", "minutes", "epochs")
 OWN = "custom"  # recipe of runs whose model was made in Python
 
 
@@ -226,13 +227,9 @@ def with_settings(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
     >>> with_settings(configured("arm"), {"lr": 0.5, "net.width": 64}).model.net.width
     64
     """
-    budget = {name: settings[name] for name in BUDGET if settings.get(name) is not None}
-    if budget:  # it replaces the recipe's
+    if any(settings.get(name) is not None for name in BUDGET):  # the budget that is given replaces the recipe's
         config = replace(config, train=replace(config.train, steps=None, minutes=None, epochs=None))
     return changed_settings(config, settings)
-
-
-BUDGET = ("steps", "minutes", "epochs")
 
 
 def changed_settings(config: Any, settings: dict[str, Any]) -> Any:
@@ -252,7 +249,7 @@ def is_network(config: Any, name: str) -> bool:
 
 def path_of(config: Any, name: str) -> str:
     """Return the dotted name of the one setting that a name, or the end of a dotted name, stands for."""
-    known = [path for path in paths_of(config) if "." in path or not is_run(config)]
+    known = [path for path in paths_of(config) if "." in path or not isinstance(config, RunConfig)]
     fitting = sorted(path for path in known if path == name or path.endswith(f".{name}"))
     if not fitting:
         listed = ", ".join(sorted(known)) or "none"
@@ -260,10 +257,6 @@ def path_of(config: Any, name: str) -> str:
     if len(fitting) > 1:
         raise ValueError(f"several settings are called {name!r}: {', '.join(fitting)}; give the whole name")
     return fitting[0]
-
-
-def is_run(config: Any) -> bool:
-    return isinstance(config, RunConfig)
 
 
 def changed(settings: Any, values: dict[tuple[str, ...], Any]) -> Any:
@@ -290,11 +283,8 @@ def changed_value(settings: Any, name: str, value: Any) -> Any:
 
 def differences(old: RunConfig, new: RunConfig, *, ignore: tuple[str, ...] = ()) -> list[str]:
     """Return the settings in which two runs differ, as `part.name: old -> new`."""
-    found = []
-    for part, before, after in flatten(old.to_dict(), new.to_dict()):
-        if before != after and part not in ignore:
-            found.append(f"{part}: {before} -> {after}")
-    return found
+    pairs = flatten(old.to_dict(), new.to_dict())
+    return [f"{part}: {was} -> {now}" for part, was, now in pairs if was != now and part not in ignore]
 
 
 def flatten(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:

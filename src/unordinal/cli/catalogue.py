@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unordinal.cli.parsing import POSITIONAL, Command, options_of, parse, read
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
-from unordinal.cli.words import HELP, Words
+from unordinal.cli.words import Words
 from unordinal.config import RunConfig
 from unordinal.console import print_json, progress, say
 from unordinal.settings import Flag
@@ -135,8 +135,7 @@ def data_main(words: Words) -> int:
     from unordinal.data import DATASETS, source_of
     from unordinal.data.text import TextSource
 
-    name = next(iter(words.all_plain), None) if words.plain or not words.has(*HELP) else None
-    name = words.plain[0] if words.plain else name
+    name = next(iter(words.all_plain), None)
     source = None if name is None else source_of(name)
     static = list(options_of(DataArgs))
     settings = list(options_of(TextSource if source is None else type(source), value=source))
@@ -149,10 +148,9 @@ def data_main(words: Words) -> int:
             for entry in DATASETS.values():
                 print(f"{entry.usage:<17} {entry.description}")
         return 0
-    if source.key == "docs" and "alphabet" not in values:
-        values["alphabet"] = "text8"
     given = {option.key: values[option.key] for option in settings if option.key in values}
-    given |= {"alphabet": values["alphabet"]} if "alphabet" in values else {}
+    if source.key == "docs":
+        given.setdefault("alphabet", "text8")
     source = changed_settings(source, given)
     check_png("--grid", args.grid)
     if args.grid and source.shape != "maps":

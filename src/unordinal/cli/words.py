@@ -17,7 +17,7 @@ class Words:
     groups: tuple[tuple[str, tuple[str, ...]], ...]
 
     def value(self, *names: str) -> str | None:
-        """Return the first word after an option; None if there is none."""
+        """Return the first word after an option; None if the option is not given or has no value."""
         return next((words[0] for name, words in self.groups if name in names and words), None)
 
     def has(self, *names: str) -> bool:

@@ -31,7 +31,7 @@ class Trained(Protocol):
 def data_for(
     run: Trained, what: Any = None, progress: Progress = silent, *, split: str | None = None, is_whole: bool = False
 ) -> Data:
-    """Return the data a run was trained on, or others in its classes; raise a ValueError if its model cannot score them.
+    """Return the data of a run, or others in its classes; raise a ValueError if its model cannot score them.
 
     Args:
         run: the run.

@@ -29,7 +29,7 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
     The operating system frees the lock when the process that holds it ends, however it ends: a dead process does not
     keep the lock.
     """
-    if fcntl is None or (folder.exists() and not folder.is_dir()):  # a path that is not a folder raises an error elsewhere
+    if fcntl is None or (folder.exists() and not folder.is_dir()):  # the latter is an error elsewhere
         yield lambda: None
         return
     is_new = not folder.exists()
@@ -39,7 +39,7 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
         yield partial(write_notes, file, job=current_job())
     finally:
         with suppress(OSError):
-            if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run was not started: leave no trace
+            if is_new and [found.name for found in folder.iterdir()] == [NAME]:  # the run did not start
                 shutil.rmtree(folder)
         os.close(file)
 

@@ -179,13 +179,9 @@ def check_able(model: CategoricalModel, asked: Sample) -> None:
         ("known", is_diffusion or steps, "diffusions and autoregressive models"),
         ("prompt", steps, "autoregressive models of classes (arm, arm-xl)"),
     ):
-        value = getattr(asked, name)
-        if (
-            not is_able
-            and value is not None
-            and value is not getattr(default, name)
-            and value != getattr(default, name)
-        ):
+        value, usual = getattr(asked, name), getattr(default, name)
+        is_given = value is not None if usual is None else value != usual
+        if is_given and not is_able:
             raise ValueError(f"`{name}` is for {who}, and this model is not one of them ({type(model).__name__})")
 
 
@@ -230,12 +226,13 @@ def draw(
                 on_state(t, x)
 
         watcher.state = note
+        known = settings.pop("known", None)
+        is_each = known is not None and known.dim() > len(model.event_shape) and len(known) == num
         for start in range(0, num, batch_size):
-            size, given = min(batch_size, num - start), settings.get("known")
-            if given is not None and given.dim() > len(model.event_shape):
-                settings = {**settings, "known": given[start : start + size]} if len(given) == num else settings
+            size = min(batch_size, num - start)
+            if known is not None:
+                settings["known"] = known[start : start + size] if is_each else known
             parts.append(model.sample(size, generator=generator, **settings).cpu())
-            settings = {**settings, "known": given} if given is not None else settings
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())
     seconds, calls = time.monotonic() - began, watcher.network_calls / num or None

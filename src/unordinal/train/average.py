@@ -11,7 +11,7 @@ from unordinal.parallel.sharding import local, restored, whole
 
 
 class Unaveraged:
-    """Stands for the average where there is none: the model itself, without a second copy of the weights."""
+    """Takes the place of an average when a run keeps none: the model itself, without a second copy of the weights."""
 
     def __init__(self, model: CategoricalModel):
         self.module = model
