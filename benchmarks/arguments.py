@@ -3,7 +3,7 @@
 import sys
 from typing import Any, TypeVar
 
-from unordinal.cli.parsing import Command, parse
+from unordinal.cli.parsing import Command, options_of, read
 from unordinal.cli.words import split
 
 Kind = TypeVar("Kind")
@@ -12,5 +12,5 @@ Kind = TypeVar("Kind")
 def given(kind: type[Kind], doc: str | None) -> Kind:
     """Return the options that were given; --help prints them, with the benchmark's docstring."""
     command = Command(f"python {sys.argv[0]}", doc or "", (f"python {sys.argv[0]}",))
-    found: Any = parse(split(sys.argv[1:]), command, kind)
-    return found
+    values: Any = read(split(sys.argv[1:]), command, list(options_of(kind)))
+    return kind(**values)

@@ -17,14 +17,14 @@ SOURCE = Path(__file__).parents[1] / "src"
 PROBE = """
 import inspect, json, sys
 from unordinal.api import Run
-from unordinal.cli.parsing import help_text, options_of, read
+from unordinal.cli.parsing import Command, help_text, options_of, read
 from unordinal.cli.words import split
 from unordinal.web.openapi import openapi
 from unordinal.web.reading import RequestError, read_request
 import importlib
 module, kind, method, command, required = sys.argv[1:6]
 request = getattr(importlib.import_module(f"unordinal.{module}"), kind)
-spec = importlib.import_module(f"unordinal.cli.{command}").COMMAND
+spec = Command.of(getattr(importlib.import_module(f"unordinal.cli.{command}"), f"{command.capitalize()}Args"))
 signature = inspect.signature(getattr(Run, method))
 print("python", signature.parameters["sharpness"].default, "How sharp" in inspect.getdoc(getattr(Run, method)))
 options = list(options_of(request, skip=("text",)))

@@ -113,7 +113,7 @@ class TrainingHooks:
     def progressed(self, fraction: float) -> None:
         """Take note of the fraction of the budget that is spent, 0 to 1. Called before each step."""
 
-    def draw(self, num: int) -> Tensor | None:  # noqa: ARG002
+    def draw(self, num: int) -> Tensor | None:
         """Draw the random numbers of a batch that `observe` learns from, (num,) on the CPU; the loss receives them."""
         return None
 

@@ -102,7 +102,7 @@ class ModelSettings(ABC):
     def build(self, spec: "DataSpec") -> "CategoricalModel":
         """Build a model with new random weights for data of this description."""
 
-    def facts(self, model: "CategoricalModel") -> dict[str, Any]:  # noqa: ARG002
+    def facts(self, model: "CategoricalModel") -> dict[str, Any]:
         """Return facts about the built model to report when it is trained, by name."""
         return {}
 
@@ -118,7 +118,7 @@ class OwnModel(ModelSettings):
     made_by: str
     """The class of the model."""
 
-    def build(self, spec: "DataSpec") -> "CategoricalModel":  # noqa: ARG002
+    def build(self, spec: "DataSpec") -> "CategoricalModel":
         raise ValueError(f"the model, a {self.made_by}, was made in Python; pass it: load(path, model=...)")
 
 

@@ -160,7 +160,7 @@ class ExactModel(CategoricalModel):
         with evaluating(self):
             return self.unchecked_log_prob(x.long())
 
-    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:  # noqa: ARG002
+    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
         """Return `log_prob`; there is no gap."""
         return self.log_prob(x)
 

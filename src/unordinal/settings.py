@@ -1,17 +1,14 @@
 """Settings and requests: frozen dataclasses whose fields have a type, a range, a default and a documentation.
 
 A field is declared once. Its declaration checks values from Python, and makes the option of the command line, its help,
-the field of a JSON body and its description in the OpenAPI file. Documentation is the string below a field, or a
-comment behind or above it.
+the field of a JSON body and its description in the OpenAPI file. Documentation is the string below a field.
 """
 
 import ast
 import dataclasses
 import inspect
-import io
 import sys
 import textwrap
-import tokenize
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from functools import lru_cache
@@ -201,31 +198,14 @@ def field_texts(kind: type) -> dict[str, str]:
             source = textwrap.dedent(inspect.getsource(base))
         except (OSError, TypeError):  # a class that was made at a prompt
             continue
-        behind, above = comments_of(source)
         body = ast.parse(source).body[0]
         assert isinstance(body, ast.ClassDef)
         for node, after in zip(body.body, [*body.body[1:], None], strict=True):
             if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
                 continue
-            text = behind.get(node.end_lineno or 0) or above.get(node.lineno - 1, "")
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                text = " ".join(str(after.value.value).split())
-            found[node.target.id] = text
+            is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            found[node.target.id] = " ".join(str(after.value.value).split()) if is_text else ""
     return found
-
-
-def comments_of(source: str) -> tuple[dict[int, str], dict[int, str]]:
-    """Return comments behind code, by their lines, and comments on lines of their own, by the last of their lines."""
-    behind: dict[int, str] = {}
-    above: dict[int, str] = {}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            line, text = token.start[0], token.string.lstrip("# ").strip()
-            if token.line.lstrip().startswith("#"):
-                above[line] = f"{above.pop(line - 1, '')} {text}".strip()
-            else:
-                behind[line] = text
-    return behind, above
 
 
 @dataclass(frozen=True)

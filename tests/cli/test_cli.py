@@ -102,7 +102,7 @@ def test_errors_are_one_line_and_a_code(
     def fail(_: Words) -> int:
         raise error
 
-    monkeypatch.setitem(COMMANDS, "data", ("", fail))
+    monkeypatch.setattr("unordinal.cli.data.main", fail)
     result = cli("data")
     assert result.code == code
     assert result.err == f"unordinal: {complaint}\n"

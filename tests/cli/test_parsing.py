@@ -3,7 +3,7 @@
 import math
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from conftest import Cli, refused
@@ -18,16 +18,24 @@ from unordinal.settings import PYTHON_ONLY, Flag, Range, Request, field_texts
 
 @dataclass(frozen=True)
 class Inner:
-    width: int = 8  # channels
-    # Two lines
-    # of comment
+    width: int = 8
+    """Channels."""
     is_deep: bool = True
+    """Two lines
+    of text."""
     depth: int = 2
 
 
 @dataclass(frozen=True)
 class Args:
-    """Some arguments."""
+    """Try something.
+
+    Examples:
+        unordinal try here
+        unordinal try there --json
+    """
+
+    FIRST: ClassVar = ("minutes", "json")
 
     run: Annotated[Path, POSITIONAL, Flag(metavar="RUN")]
     """A run."""
@@ -63,7 +71,12 @@ class Ask(Request):
     """Given otherwise."""
 
 
-COMMAND = Command("unordinal try", "Try something.", ("unordinal try here",), first=("minutes", "json"))
+COMMAND = Command.of(Args)
+
+
+def test_the_docstring_of_the_arguments_describes_the_command() -> None:
+    examples = ("unordinal try here", "unordinal try there --json")
+    assert Command("unordinal try", "Try something.", examples, ("minutes", "json")) == COMMAND
 
 
 def test_options_are_the_fields() -> None:
@@ -71,9 +84,9 @@ def test_options_are_the_fields() -> None:
     assert names == ["--minutes", "--steps", "--sizes", "--data-split", "--split", "--text", "--json"]
     assert [option.key for option in options_of(Args) if option.is_positional] == ["run"]
     argv = ["here", "--minutes", "3", "--steps", "all", "--sizes", "4", "5", "--split", "train", "--text=", "--json"]
-    found = parse(split(argv), COMMAND, Args)
+    found = parse(split(argv), Args)
     assert found == Args(Path("here"), 3.0, "all", (4, 5), "train", "", json=True)
-    assert parse(split(["here"]), COMMAND, Args) == Args(Path("here"))
+    assert parse(split(["here"]), Args) == Args(Path("here"))
 
 
 def test_options_of_nested_settings_have_dotted_names_and_the_values_of_an_instance_as_defaults() -> None:
@@ -97,23 +110,23 @@ def test_options_of_nested_settings_have_dotted_names_and_the_values_of_an_insta
 
 
 def test_requests_are_read_beside_the_arguments() -> None:
-    args, asked = parse(split(["here", "--num", "7", "--json"]), COMMAND, Args, Ask, skip=("words",))
+    args, asked = parse(split(["here", "--num", "7", "--json"]), Args, Ask, skip=("words",))
     assert args == Args(Path("here"), json=True)
     assert asked == {"num": 7}  # what is not given is left to the request
-    assert parse(split(["here"]), COMMAND, Args, Ask)[1] == {}
+    assert parse(split(["here"]), Args, Ask)[1] == {}
     for wrong in ("--progress", "--hidden", "--words"):
         with pytest.raises(ValueError, match=f"unknown option '{wrong}'"):
-            parse(split(["here", wrong, "3"]), COMMAND, Args, Ask, skip=("words",))
+            parse(split(["here", wrong, "3"]), Args, Ask, skip=("words",))
 
 
 def test_words_behind_the_value_of_an_option_are_arguments() -> None:
-    assert parse(split(["--minutes", "3", "here"]), COMMAND, Args) == Args(Path("here"), 3.0)
-    assert parse(split(["--json", "here", "--minutes=3"]), COMMAND, Args) == Args(Path("here"), 3.0, json=True)
-    assert parse(split(["here", "--minutes", "3", "--minutes", "4"]), COMMAND, Args).minutes == 4  # the last one counts
+    assert parse(split(["--minutes", "3", "here"]), Args) == Args(Path("here"), 3.0)
+    assert parse(split(["--json", "here", "--minutes=3"]), Args) == Args(Path("here"), 3.0, json=True)
+    assert parse(split(["here", "--minutes", "3", "--minutes", "4"]), Args).minutes == 4  # the last one counts
 
 
 def test_texts_of_fields() -> None:
-    assert field_texts(Inner) == {"width": "channels", "is_deep": "Two lines of comment", "depth": ""}
+    assert field_texts(Inner) == {"width": "Channels.", "is_deep": "Two lines of text.", "depth": ""}
     assert field_texts(Args)["minutes"] == "How long."
 
 
@@ -138,29 +151,29 @@ def test_texts_of_fields() -> None:
 )
 def test_wrong_words_get_one_line(words: list[str], told: str) -> None:
     with pytest.raises(ValueError, match=told) as error:
-        parse(split(words), COMMAND, Args)
+        parse(split(words), Args)
     assert "\n" not in str(error.value)
 
 
 def test_none_is_a_value_of_options_that_may_be_without_one_but_not_of_texts() -> None:
-    assert parse(split(["here", "--steps", "3", "--steps", "None"]), COMMAND, Args).steps is None
-    assert parse(split(["here", "--minutes", "None"]), COMMAND, Args).minutes is None
-    assert parse(split(["here", "--text", "None"]), COMMAND, Args).text == "None"
+    assert parse(split(["here", "--steps", "3", "--steps", "None"]), Args).steps is None
+    assert parse(split(["here", "--minutes", "None"]), Args).minutes is None
+    assert parse(split(["here", "--text", "None"]), Args).text == "None"
     with pytest.raises(ValueError, match="--sizes must be a whole number, got 'None'"):
-        parse(split(["here", "--sizes", "None"]), COMMAND, Args)
+        parse(split(["here", "--sizes", "None"]), Args)
 
 
 @given(st.floats(allow_nan=False), st.integers(-(10**20), 10**20), st.text(max_size=9))
 def test_values_come_back_as_they_were_written(number: float, whole: int, text: str) -> None:
     argv = ["here", f"--minutes={number!r}", f"--sizes={whole}", f"--text={text}"]
-    found = parse(split(argv), COMMAND, Args)
+    found = parse(split(argv), Args)
     assert (found.minutes, found.sizes) == (number, (whole,))
     assert found.text == text
 
 
 def test_numbers_that_are_none_are_left_to_the_checks_of_ranges() -> None:
-    assert math.isnan(parse(split(["here", "--minutes", "nan"]), COMMAND, Args).minutes)
-    assert parse(split(["here", "--steps", "-3"]), COMMAND, Args).steps == -3
+    assert math.isnan(parse(split(["here", "--minutes", "nan"]), Args).minutes)
+    assert parse(split(["here", "--steps", "-3"]), Args).steps == -3
 
 
 def test_a_value_can_be_the_content_of_a_file(tmp_path: Path) -> None:
@@ -178,16 +191,16 @@ def test_a_value_can_be_the_content_of_a_file(tmp_path: Path) -> None:
 
 
 def test_messages_know_the_options_of_the_command_that_runs() -> None:
-    parse(split(["here"]), COMMAND, Args)
+    parse(split(["here"]), Args)
     assert {"--minutes", "--split", "--data-split", "--max-bytes"} <= parsing.known_flags
-    parse(split([]), COMMAND, Nested)
+    read(split([]), COMMAND, list(options_of(Nested)))
     assert {"--lr", "--inner.width", "--inner.no-is-deep", "--inner.depth", "--max-bytes"} <= parsing.known_flags
     assert not {"--minutes", "--split", "--data-split"} & parsing.known_flags
 
 
 def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as stop:
-        parse(split(words), COMMAND, Args, Nested)
+        parse(split(words), Args, Nested)
     assert stop.value.code == 0
     return capsys.readouterr().out
 
@@ -196,7 +209,7 @@ def test_help_is_short_first(capsys: pytest.CaptureFixture[str]) -> None:
     short = printed(["--help"], capsys)
     assert printed(["-h", "--wrong"], capsys) == short  # whatever else is said
     assert "usage: unordinal try RUN [options]" in short
-    assert "examples:\n  unordinal try here\n" in short
+    assert "examples:\n  unordinal try here\n  unordinal try there --json\n" in short
     assert "--minutes MINUTES" in short
     assert "--steps" not in short
     assert "8 more options: unordinal try --help-all" in short
@@ -205,7 +218,7 @@ def test_help_is_short_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--data-split train|test" in whole
     assert "--sizes N ..." in whole
     assert "(default 1 2)" in whole
-    assert "Do not two lines of comment" in whole
+    assert "Do not two lines of text." in whole
     assert "--hidden" not in whole
     assert "more options" not in whole
 
@@ -223,13 +236,19 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_argument_that_may_be_left_out_stands_in_brackets() -> None:
     @dataclass(frozen=True)
     class Optional:
+        """Try.
+
+        Examples:
+            unordinal try
+        """
+
         name: Annotated[str | None, POSITIONAL] = None
         """A name."""
 
     (option,) = options_of(Optional)
     assert "usage: unordinal try [TEXT] [options]" in help_text(COMMAND, [option], is_whole=True)
-    assert parse(split([]), COMMAND, Optional) == Optional()
-    assert parse(split(["a"]), COMMAND, Optional) == Optional("a")
+    assert parse(split([]), Optional) == Optional()
+    assert parse(split(["a"]), Optional) == Optional("a")
     assert next(iter(options_of(Args))).default is MISSING
 
 

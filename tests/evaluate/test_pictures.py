@@ -10,7 +10,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.evaluate.pictures import (
     INVALID,
     grid_figure,
-    legend_handles,
+    legend_of,
     palette_of,
     plot_grid,
     plot_map_chain,
@@ -36,10 +36,10 @@ def test_classes_without_names_have_colours_that_differ() -> None:
 
 
 def test_legends_say_what_they_leave_out() -> None:
-    labels = [h.get_label() for h in legend_handles(DataSpec("bare", 40, (2, 4)), with_invalid=True)]
+    labels = [h.get_label() for h in legend_of(DataSpec("bare", 40, (2, 4)), 8.0, with_invalid=True)[0]["handles"]]
     assert labels[:2] == ["0", "1"]
     assert labels[-2:] == ["and 8 more", INVALID[0]]
-    assert [h.get_label() for h in legend_handles(NAMED, with_invalid=False)] == ["sea", "land"]
+    assert [h.get_label() for h in legend_of(NAMED, 8.0, with_invalid=False)[0]["handles"]] == ["sea", "land"]
 
 
 def test_tiles_lie_row_by_row() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.config import with_settings
+from unordinal.config import TrainConfig, with_settings
 from unordinal.data import Data, load_data
 from unordinal.data.arrays import ArraySource
 from unordinal.data.given import GivenSource
@@ -16,7 +16,7 @@ from unordinal.model import CategoricalModel
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.log import SilentReporter
-from unordinal.train.start import start_run, train_run
+from unordinal.train.start import check_precision, start_run, train_run
 
 CONFIG = replace(
     with_settings(configured("arm"), {"net.width": 8, "num_blocks": 1, "num_heads": 1, "steps": 3, "batch_size": 4}),
@@ -108,3 +108,11 @@ def test_nothing_is_made_of_settings_or_data_that_cannot_be(tmp_path: Path) -> N
     with pytest.raises(ValueError, match="takes sequences"):
         train_run(CONFIG, load_data(np.random.default_rng(0).integers(0, 3, (100, 4, 4))), folder)
     assert not folder.path.exists()
+
+
+def test_short_floats_are_for_cuda() -> None:
+    for device in ("cpu", "mps", "meta"):
+        with pytest.raises(ValueError, match=f"bf16 is for cuda, and this run is on {device}; leave it out"):
+            check_precision(TrainConfig(precision="bf16"), torch.device(device))
+        check_precision(TrainConfig(), torch.device(device))
+    check_precision(TrainConfig(precision="bf16"), torch.device("cuda"))

@@ -4,25 +4,11 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 
 from unordinal import console
-from unordinal.cli import (
-    bench,
-    bits,
-    catalogue,
-    compare,
-    correct,
-    demo,
-    evaluate,
-    export,
-    fill,
-    parsing,
-    runs,
-    sample,
-    serve,
-    train,
-)
+from unordinal.cli import parsing
 from unordinal.cli.common import as_flags
 from unordinal.cli.together import TOGETHER, is_first_of_another_machine, is_started_by_torchrun, run_together
 from unordinal.cli.words import EVERYWHERE, Words, split
@@ -30,42 +16,39 @@ from unordinal.console import say
 from unordinal.errors import GROUP_ENDED, RunError
 from unordinal.names import unknown
 
-COMMANDS: dict[str, tuple[str, Callable[[Words], int]]] = {
-    "demo": ("see what the bundled models can do, then train two small ones: about four minutes", demo.main),
-    "correct": ('correct mistyped letters: unordinal correct "a sentense"', correct.main),
-    "fill": ('fill the gaps of a text: unordinal fill "the ____ of the city"', fill.main),
-    "bits": ("find the surprising lines of a text: unordinal bits letters.txt", bits.main),
-    "serve": ("open a page to play with: unordinal serve", serve.main),
-    "train": ("train a model on your data: unordinal train arm --data book.txt --minutes 5", train.main),
-    "evaluate": ("score a run, in bits with standard error: unordinal evaluate RUN", evaluate.main),
-    "sample": ("draw from a run: unordinal sample RUN --num 4", sample.main),
-    "compare": ("compare two runs on the same examples: unordinal compare RUN RUN", compare.main),
-    "runs": ("list the runs in a folder: unordinal runs", runs.main),
-    "export": ("write a run's network to an ONNX file: unordinal export RUN model.onnx", export.main),
-    "bench": ("measure how long samples take: unordinal bench sampling --size small", bench.main),
-    "presets": ("list the models, and the experiments of the paper", catalogue.presets_main),
-    "data": ("list data sets, or describe one: unordinal data book.txt", catalogue.data_main),
+COMMANDS: dict[str, str] = {
+    "demo": "see what the bundled models can do, then train two small ones: about four minutes",
+    "correct": 'correct mistyped letters: unordinal correct "a sentense"',
+    "fill": 'fill the gaps of a text: unordinal fill "the ____ of the city"',
+    "bits": "find the surprising lines of a text: unordinal bits letters.txt",
+    "serve": "open a page to play with: unordinal serve",
+    "train": "train a model on your data: unordinal train arm --data book.txt --minutes 5",
+    "evaluate": "score a run, in bits with standard error: unordinal evaluate RUN",
+    "sample": "draw from a run: unordinal sample RUN --num 4",
+    "compare": "compare two runs on the same examples: unordinal compare RUN RUN",
+    "runs": "list the runs in a folder: unordinal runs",
+    "export": "write a run's network to an ONNX file: unordinal export RUN model.onnx",
+    "bench": "measure how long samples take: unordinal bench sampling --size small",
+    "presets": "list the models, and the experiments of the paper",
+    "data": "list data sets, or describe one: unordinal data book.txt",
 }
-"""The commands by name, each with a line for the help; commands can be added."""
+"""The commands, each with a line for the help. The command NAME is `main` of cli/NAME.py."""
+
+USAGE = """usage: unordinal COMMAND [...]
+
+Generative models of categorical data: train, score, sample.
+
+commands:
+{commands}
+
+`unordinal COMMAND --help` says more; `--debug` anywhere shows tracebacks;
+`--max-bytes N` anywhere lets compressed data unpack to N bytes."""
 
 
 def usage() -> str:
     """Return the help of the whole command line."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {text}" for name, (text, _) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: unordinal COMMAND [...]",
-            "",
-            "Generative models of categorical data: train, score, sample.",
-            "",
-            "commands:",
-            *lines,
-            "",
-            "`unordinal COMMAND --help` says more; `--debug` anywhere shows tracebacks; `--max-bytes N` anywhere lets "
-            "compressed data unpack to N bytes.",
-        ]
-    )
+    return USAGE.format(commands="\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -131,7 +114,7 @@ def run_command(words: Words) -> int:
     name = words.plain[0]
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    main, rest = COMMANDS[name][1], words.without(1)
+    main, rest = import_module(f"unordinal.cli.{name}").main, words.without(1)
     return run_together(main, rest) if name in TOGETHER and is_started_by_torchrun() else main(rest)
 
 

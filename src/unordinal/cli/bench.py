@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.config import Size
 from unordinal.console import print_json, progress, say
@@ -15,15 +15,6 @@ from unordinal.settings import Checked, Flag, Range, Seed
 if TYPE_CHECKING:
     from unordinal.evaluate.timing import Timing
 
-COMMAND = Command(
-    "unordinal bench",
-    "Measure how long one sample takes, with fresh weights. The presets take turns, so that noise on the machine hits "
-    "all of them alike.",
-    (
-        "unordinal bench sampling --size small",
-        "unordinal bench sampling --presets text8/arm text8/argmax-ar --lengths 256 --repeats 10 --json",
-    ),
-)
 
 PRESETS = (
     "text8/arm",
@@ -38,6 +29,14 @@ PRESETS = (
 
 @dataclass(frozen=True)
 class BenchArgs(MachineArgs, Checked):
+    """Measure how long one sample takes, with fresh weights. The presets take turns, so that noise on the machine hits
+    all of them alike.
+
+    Examples:
+        unordinal bench sampling --size small
+        unordinal bench sampling --presets text8/arm text8/argmax-ar --lengths 256 --repeats 10 --json
+    """
+
     what: Annotated[str, POSITIONAL, Flag(metavar="WHAT")]
     """What to measure: sampling."""
     presets: Annotated[tuple[str, ...], Flag(metavar="MODEL")] = PRESETS
@@ -55,7 +54,7 @@ class BenchArgs(MachineArgs, Checked):
 
 
 def main(words: Words) -> int:
-    args = parse(words, COMMAND, BenchArgs)
+    args = parse(words, BenchArgs)
     from unordinal.evaluate.timing import time_sampling
 
     if args.what != "sampling":
@@ -74,7 +73,7 @@ def main(words: Words) -> int:
     if not is_whole:
         say(f"Interrupted; what was measured until then, {args.repeats} draws of each wanted:")
     if args.json:
-        rows = [timing.to_dict() for timing in timings]
+        rows = [vars(timing) for timing in timings]
         print_json({"sampling": rows, "seed": args.seed, "interrupted": not is_whole})
     else:
         show(timings)

@@ -5,10 +5,10 @@ import sys
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from unordinal.cli.common import MachineArgs, check_output
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.texts import RESET, given_text
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
@@ -18,20 +18,6 @@ from unordinal.settings import Flag, Range
 if TYPE_CHECKING:
     from unordinal.tasks.lines import Line
 
-COMMAND = Command(
-    "unordinal bits",
-    "Measure how surprising every line of a text is, in bits per character, the most surprising first.\n\n"
-    "Plain bits prefer simple lines, whatever the model was trained on: a phrase that is repeated has few. --against "
-    "subtracts the bits of a reference that was not trained on the model's text. --typical takes lines with far fewer "
-    "bits than usual to be as unusual as those with far more.",
-    (
-        "unordinal bits letters.txt",
-        "unordinal bits letters.txt --against xz --top 10",
-        'unordinal bits --text "the cat sat on the mat" --positions',
-        "unordinal bits reads.txt --run runs/genes --typical --json",
-    ),
-    first=("run", "text", "top", "positions", "html", "against", "typical", "json"),
-)
 
 LEVELS = (22, 28, 142, 178, 166, 160)  # colours of a terminal, from expected to surprising
 STEPS = (1.0, 2.0, 4.0, 6.0, 9.0)  # bits at which the colour changes
@@ -39,6 +25,20 @@ STEPS = (1.0, 2.0, 4.0, 6.0, 9.0)  # bits at which the colour changes
 
 @dataclass(frozen=True)
 class BitsArgs(MachineArgs):
+    """Measure how surprising every line of a text is, in bits per character, the most surprising first.
+
+    Plain bits prefer simple lines, whatever the model was trained on: a phrase that is repeated has few. --against
+    subtracts the bits of a reference that was not trained on the model's text. --typical takes lines with far fewer
+    bits than usual to be as unusual as those with far more.
+
+    Examples:
+        unordinal bits letters.txt
+        unordinal bits letters.txt --against xz --top 10
+        unordinal bits --text "the cat sat on the mat" --positions
+        unordinal bits reads.txt --run runs/genes --typical --json
+    """
+
+    FIRST: ClassVar = ("run", "text", "top", "positions", "html", "against", "typical", "json")
     file: Annotated[Path | None, POSITIONAL] = None
     """A text file, in UTF-8, of which every line is scored; without it standard input is read."""
     text: str | None = None
@@ -56,7 +56,7 @@ class BitsArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.tasks.lines import Measure
 
-    args, values = parse(words, COMMAND, BitsArgs, Measure, skip=("text",))
+    args, values = parse(words, BitsArgs, Measure, skip=("text",))
     check_output(args.html)
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")

@@ -4,24 +4,22 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress
 from unordinal.names import counted
 from unordinal.settings import Flag
 
-COMMAND = Command(
-    "unordinal compare",
-    "Compare two runs on the same examples: the difference of their bits, with the standard error of the difference.",
-    (
-        "unordinal compare runs/arm runs/multinomial",
-        "unordinal compare runs/small runs/large --data other.txt --repeats 16 --json",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class CompareArgs(MachineArgs):
+    """Compare two runs on the same examples: the difference of their bits, with the standard error of the difference.
+
+    Examples:
+        unordinal compare runs/arm runs/multinomial
+        unordinal compare runs/small runs/large --data other.txt --repeats 16 --json
+    """
+
     first: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
     """A run; its data are scored."""
     second: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
@@ -31,7 +29,7 @@ class CompareArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.evaluate.compare import Compare
 
-    args, values = parse(words, COMMAND, CompareArgs, Compare)
+    args, values = parse(words, CompareArgs, Compare)
     from unordinal.api import compare
 
     asked = Compare(**values)
@@ -45,5 +43,5 @@ def main(words: Words) -> int:
         f"{result.split}; {result.verdict}"
     )
     if args.json:
-        print_json({**result.to_dict(), "runs": [args.first, args.second], "seed": asked.seed})
+        print_json({**vars(result), "runs": [args.first, args.second], "seed": asked.seed})
     return 0

@@ -3,10 +3,10 @@
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.texts import FAINT, RESET, STRONG, given_text, print_text
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
@@ -16,24 +16,24 @@ from unordinal.settings import Flag
 if TYPE_CHECKING:
     from unordinal.tasks.correcting import Correction
 
-COMMAND = Command(
-    "unordinal correct",
-    "Correct mistyped letters of a text. Only substitutions are corrected: no letter is inserted or left out.\n\n"
-    "The text is an argument, a file, or standard input. On a terminal the changes are shown in colour; otherwise the "
-    "corrected text goes to standard output, byte for byte the same where nothing is suggested.",
-    (
-        'unordinal correct "the population of the united ststes" --method beam',
-        "unordinal correct --file letter.txt --error-rate 0.01 --threshold 0.8",
-        "cat letter.txt | unordinal correct --method beam > corrected.txt",
-    ),
-    first=("file", "run", "error_rate", "threshold", "method", "passes", "beam", "json"),
-)
 
 DEFAULTS = {"pass": "pretrained:text8-uniform", "beam": "pretrained:text8-arm"}
 
 
 @dataclass(frozen=True)
 class CorrectArgs(MachineArgs):
+    """Correct mistyped letters of a text. Only substitutions are corrected: no letter is inserted or left out.
+
+    The text is an argument, a file, or standard input. On a terminal the changes are shown in colour; otherwise the
+    corrected text goes to standard output, byte for byte the same where nothing is suggested.
+
+    Examples:
+        unordinal correct "the population of the united ststes" --method beam
+        unordinal correct --file letter.txt --error-rate 0.01 --threshold 0.8
+        cat letter.txt | unordinal correct --method beam > corrected.txt
+    """
+
+    FIRST: ClassVar = ("file", "run", "error_rate", "threshold", "method", "passes", "beam", "json")
     text: Annotated[str | None, POSITIONAL] = None
     """The text; without it --file or standard input is read."""
     file: Path | None = None
@@ -45,7 +45,7 @@ class CorrectArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.tasks.correcting import Correct, correct
 
-    args, values = parse(words, COMMAND, CorrectArgs, Correct, skip=("text",))
+    args, values = parse(words, CorrectArgs, Correct, skip=("text",))
     text = given_text(args.text, args.file)
     if not text.strip():
         raise ValueError("the text is empty; there is nothing to correct")

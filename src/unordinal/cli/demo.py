@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import Command, parse
+from unordinal.cli.parsing import parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.settings import Range
@@ -23,20 +23,22 @@ SHARES = {"arm": 0.55, "multinomial": 0.45}  # of the time limit
 NAMES = {"arm": "autoregressive Transformer", "multinomial": "multinomial diffusion"}
 NUM_SAMPLES, SCORE_REPEATS = 3, 4
 
-COMMAND = Command(
-    "unordinal demo",
-    "Show what the bundled models can do, then train, score and sample two small ones.\n\n"
-    "A text emerges from noise, gaps are filled, a text is continued, mistyped letters are corrected, and surprising "
-    "letters are marked. Then two models are trained on the docstrings of Python's standard library: an autoregressive "
-    "Transformer and a multinomial diffusion, each for a fixed number of steps. The demo prints bits per character "
-    "next to those of count models and xz, samples of both models, and how one sample emerges from noise. It leaves "
-    "the runs and a report.html under runs/.",
-    ("unordinal demo", "unordinal demo --minutes 3"),
-)
-
 
 @dataclass(frozen=True)
 class DemoArgs(MachineArgs):
+    """Show what the bundled models can do, then train, score and sample two small ones.
+
+    A text emerges from noise, gaps are filled, a text is continued, mistyped letters are corrected, and surprising
+    letters are marked. Then two models are trained on the docstrings of Python's standard library: an autoregressive
+    Transformer and a multinomial diffusion, each for a fixed number of steps. The demo prints bits per character next
+    to those of count models and xz, samples of both models, and how one sample emerges from noise. It leaves the runs
+    and a report.html under runs/.
+
+    Examples:
+        unordinal demo
+        unordinal demo --minutes 3
+    """
+
     minutes: Annotated[float, Range(above=0)] = 12.0
     """Longest training time of both models together; they take about three minutes on two free cores."""
     out: Path | None = None
@@ -56,7 +58,7 @@ class Shown:
 
 
 def main(words: Words) -> int:
-    args = parse(words, COMMAND, DemoArgs)
+    args = parse(words, DemoArgs)
     from unordinal.cli.train import free_name
     from unordinal.data import load_data
     from unordinal.evaluate.counts import baselines

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from unordinal.cli.common import MachineArgs, check_output
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 
-COMMAND = Command(
-    "unordinal evaluate",
-    "Score a run: bits per dimension of a split, with its standard error.",
-    (
-        "unordinal evaluate runs/book",
-        "unordinal evaluate runs/book --data other.txt --per-example bits.csv",
-        "unordinal evaluate runs/diffusion --repeats 4 --json",
-        "unordinal evaluate runs/flow --bound iwbo --k 1000 --num-examples 16",
-    ),
-    first=("split", "data", "bound", "k", "repeats", "num_examples", "per_example", "plot", "seed", "json"),
-)
-
 
 @dataclass(frozen=True)
 class EvaluateArgs(MachineArgs):
+    """Score a run: bits per dimension of a split, with its standard error.
+
+    Examples:
+        unordinal evaluate runs/book
+        unordinal evaluate runs/book --data other.txt --per-example bits.csv
+        unordinal evaluate runs/diffusion --repeats 4 --json
+        unordinal evaluate runs/flow --bound iwbo --k 1000 --num-examples 16
+    """
+
+    FIRST: ClassVar = ("split", "data", "bound", "k", "repeats", "num_examples", "per_example", "plot", "seed", "json")
     run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
     """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
     data_split: Annotated[str | None, Flag(metavar="TRAIN,VAL,TEST")] = None
@@ -48,7 +46,7 @@ class EvaluateArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.evaluate.likelihood import EXACT, Evaluate
 
-    args, values = parse(words, COMMAND, EvaluateArgs, Evaluate)
+    args, values = parse(words, EvaluateArgs, Evaluate)
     from unordinal.evaluate.exact import entropy
     from unordinal.evaluate.invalid import invalid_mass
     from unordinal.parallel.group import current_group
@@ -78,7 +76,7 @@ def main(words: Words) -> int:
         invalid = invalid_mass(
             run.model, args.invalid_samples, batch_size=asked.batch_size, seed=asked.seed, progress=progress
         )
-        shown["invalid"] = invalid.to_dict()
+        shown["invalid"] = vars(invalid)
         print(invalid)
     if args.per_example:
         write_examples(args.per_example, run, part, result)

@@ -5,23 +5,25 @@ from pathlib import Path
 from typing import Annotated
 
 from unordinal.cli.common import check_output
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.settings import Flag
 
-COMMAND = Command(
-    "unordinal export",
-    "Write a run's network to an ONNX file, for use without this library.\n\n"
-    "The network of a diffusion takes noisy classes and a time, and gives logits of the clean classes; that of an "
-    "autoregressive model takes classes and gives the logits of each position given those before it. docs/sharing.md "
-    "shows how to sample with onnxruntime alone.",
-    ("unordinal export runs/diffusion diffusion.onnx", "unordinal export pretrained:text8-arm arm.onnx"),
-)
-
 
 @dataclass(frozen=True)
 class ExportArgs:
+    """Write a run's network to an ONNX file, for use without this library.
+
+    The network of a diffusion takes noisy classes and a time, and gives logits of the clean classes; that of an
+    autoregressive model takes classes and gives the logits of each position given those before it. docs/sharing.md
+    shows how to sample with onnxruntime alone.
+
+    Examples:
+        unordinal export runs/diffusion diffusion.onnx
+        unordinal export pretrained:text8-arm arm.onnx
+    """
+
     run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
     """Folder of a run, or a bundled model."""
     file: Annotated[Path, POSITIONAL]
@@ -31,7 +33,7 @@ class ExportArgs:
 
 
 def main(words: Words) -> int:
-    args = parse(words, COMMAND, ExportArgs)
+    args = parse(words, ExportArgs)
     if args.file.suffix.lower() != ".onnx":
         raise ValueError(f"expected a file that ends in .onnx, got {args.file}")
     check_output(args.file)

@@ -2,10 +2,10 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import check_png, first_maps, require_maps, write_grid
 from unordinal.cli.texts import given_text
 from unordinal.cli.words import Words
@@ -16,25 +16,25 @@ from unordinal.settings import Flag
 if TYPE_CHECKING:
     from unordinal.api import Run
 
-COMMAND = Command(
-    "unordinal fill",
-    "Fill the gaps of a text, or of a map.\n\n"
-    "Every missing letter is one sign, so that a gap has a fixed length. Proposals of a masked diffusion are ranked by "
-    "the exact log-probability of the whole text under an autoregressive model if one has the same alphabet, "
-    "otherwise by the diffusion's own probability of the gaps, from left to right.",
-    (
-        'unordinal fill "the ____ of the city"',
-        'unordinal fill "the capital of france is _____" --num 3 --json',
-        "unordinal fill --run runs/streets --map scene.png --mask hole.png --grid filled.png",
-    ),
-    first=("file", "run", "gap", "num", "map", "mask", "grid", "seed", "json"),
-)
 
 DEFAULT, JUDGE = "pretrained:text8-absorbing", "pretrained:text8-arm"
 
 
 @dataclass(frozen=True)
 class FillArgs(MachineArgs):
+    """Fill the gaps of a text, or of a map.
+
+    Every missing letter is one sign, so that a gap has a fixed length. Proposals of a masked diffusion are ranked by
+    the exact log-probability of the whole text under an autoregressive model if one has the same alphabet, otherwise by
+    the diffusion's own probability of the gaps, from left to right.
+
+    Examples:
+        unordinal fill "the ____ of the city"
+        unordinal fill "the capital of france is _____" --num 3 --json
+        unordinal fill --run runs/streets --map scene.png --mask hole.png --grid filled.png
+    """
+
+    FIRST: ClassVar = ("file", "run", "gap", "num", "map", "mask", "grid", "seed", "json")
     text: Annotated[str | None, POSITIONAL] = None
     """The text; without it --file or standard input is read."""
     file: Path | None = None
@@ -52,7 +52,7 @@ class FillArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.tasks.filling import Fill
 
-    args, values = parse(words, COMMAND, FillArgs, Fill, skip=("text",))
+    args, values = parse(words, FillArgs, Fill, skip=("text",))
     check_png("--grid", args.grid)
     if args.map is not None or args.mask is not None:
         return fill_map(args, values)

@@ -1,6 +1,7 @@
 """The options of a command, made from dataclasses: their values, their help, and one line for a mistake."""
 
 import dataclasses
+import inspect
 import shutil
 import textwrap
 from collections.abc import Iterator
@@ -28,6 +29,13 @@ class Command:
     summary: str
     examples: tuple[str, ...]
     first: tuple[str, ...] = ()  # the options that people use first, by field; none for all of them
+
+    @staticmethod
+    def of(kind: type) -> "Command":
+        """Return the command that a dataclass of arguments describes: its docstring is the help, and has examples."""
+        summary, _, shown = (inspect.getdoc(kind) or "").partition("\n\nExamples:\n")
+        examples = tuple(line.strip() for line in shown.splitlines())
+        return Command(" ".join(examples[0].split()[:2]), summary, examples, getattr(kind, "FIRST", ()))
 
 
 @dataclass(frozen=True)
@@ -145,20 +153,24 @@ def read(words: Words, command: Command, options: list[Option]) -> dict[str, Any
     return values
 
 
-def parse(words: Words, command: Command, kind: type[Kind], *asked: type, skip: tuple[str, ...] = ()) -> Any:
+def parse(words: Words, kind: type[Kind], *asked: type, skip: tuple[str, ...] = ()) -> Any:
     """Return the arguments of a command, and the fields of each request that are given, as dicts.
 
     Args:
         words: the words of the command line.
-        command: the command.
-        kind: the dataclass of its arguments.
+        kind: the dataclass of its arguments, which describes the command.
         asked: the requests whose fields are options too.
         skip: fields of the requests that are not options.
     """
     parts = [list(options_of(kind)), *(list(options_of(part, skip=skip)) for part in asked)]
-    values = read(words, command, [option for options in parts for option in options])
-    given = [{o.key: values[o.key] for o in options if o.key in values} for options in parts]
+    values = read(words, Command.of(kind), [option for options in parts for option in options])
+    given = [given_of(options, values) for options in parts]
     return kind(**given[0]) if not asked else (kind(**given[0]), *given[1:])
+
+
+def given_of(options: list[Option], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of some options, by their dotted names."""
+    return {option.key: values[option.key] for option in options if option.key in values}
 
 
 def help_text(command: Command, options: list[Option], *, is_whole: bool) -> str:

@@ -4,19 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, say
-
-COMMAND = Command(
-    "unordinal runs",
-    "List runs, the newest first: model, data, size, best validation score, and when they were trained.",
-    ("unordinal runs", "unordinal runs experiments --json"),
-)
 
 
 @dataclass(frozen=True)
 class RunsArgs:
+    """List runs, the newest first: model, data, size, best validation score, and when they were trained.
+
+    Examples:
+        unordinal runs
+        unordinal runs experiments --json
+    """
+
     folder: Annotated[Path, POSITIONAL] = Path("runs")
     """Folder to search for runs, at any depth."""
     json: bool = False
@@ -24,14 +25,14 @@ class RunsArgs:
 
 
 def main(words: Words) -> int:
-    args = parse(words, COMMAND, RunsArgs)
+    args = parse(words, RunsArgs)
     from unordinal.runs.folder import list_runs
 
     if not args.folder.is_dir():
         raise ValueError(f"no folder {args.folder}; expected one that holds runs of `unordinal train`")
     found = list_runs(args.folder)
     if args.json:
-        print_json({"runs": [entry.to_dict() for entry in found]})
+        print_json({"runs": [{**vars(entry), "path": str(entry.path)} for entry in found]})
         return 0
     if not found:
         say(f"No runs in {args.folder}.")

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from unordinal.cli.common import MachineArgs, check_output
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.words import Words
 from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_samples
@@ -21,22 +21,20 @@ if TYPE_CHECKING:
 
 RECONSTRUCTED = 8  # maps at a time
 
-COMMAND = Command(
-    "unordinal sample",
-    "Draw samples from a run.",
-    (
-        "unordinal sample runs/book --num 4",
-        'unordinal sample runs/book --prompt "the king of " --temperature 0.8',
-        "unordinal sample runs/diffusion --steps 100 --chain chain.png",
-        "unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif",
-        "unordinal sample runs/book --num 100000 --out samples",
-    ),
-    first=("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json"),
-)
-
 
 @dataclass(frozen=True)
 class SampleArgs(MachineArgs):
+    """Draw samples from a run.
+
+    Examples:
+        unordinal sample runs/book --num 4
+        unordinal sample runs/book --prompt "the king of " --temperature 0.8
+        unordinal sample runs/diffusion --steps 100 --chain chain.png
+        unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif
+        unordinal sample runs/book --num 100000 --out samples
+    """
+
+    FIRST: ClassVar = ("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json")
     run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
     """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
     out: Path | None = None
@@ -57,7 +55,7 @@ class SampleArgs(MachineArgs):
 def main(words: Words) -> int:
     from unordinal.tasks.drawing import Sample
 
-    args, values = parse(words, COMMAND, SampleArgs, Sample)
+    args, values = parse(words, SampleArgs, Sample)
     from unordinal.parallel.group import current_group
     from unordinal.tasks.drawing import MOST_STEPS, model_settings, sample
 

@@ -4,10 +4,10 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import POSITIONAL, Command, parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import progress, say
 from unordinal.names import counted
@@ -17,20 +17,22 @@ from unordinal.settings import Checked, Flag, Range
 if TYPE_CHECKING:
     from unordinal.api import Run
 
-COMMAND = Command(
-    "unordinal serve",
-    "Serve a page on which text emerges, is corrected, filled and measured, and the same as a JSON API.\n\n"
-    "Without a run, the bundled models are served. The server answers on this machine only, unless "
-    "--host says otherwise.",
-    ("unordinal serve", "unordinal serve runs/book runs/diffusion --port 9000"),
-    first=("port", "host", "workers"),
-)
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
 class ServeArgs(MachineArgs, Checked):
+    """Serve a page on which text emerges, is corrected, filled and measured, and the same as a JSON API.
+
+    Without a run, the bundled models are served. The server answers on this machine only, unless --host says otherwise.
+
+    Examples:
+        unordinal serve
+        unordinal serve runs/book runs/diffusion --port 9000
+    """
+
+    FIRST: ClassVar = ("port", "host", "workers")
     runs: Annotated[tuple[str, ...], POSITIONAL, Flag(metavar="RUN")] = ()
     """Runs to serve; default the bundled models."""
     port: Annotated[int, Range(1, 65_535)] = 8000
@@ -46,7 +48,7 @@ class ServeArgs(MachineArgs, Checked):
 
 
 def main(words: Words) -> int:
-    args = parse(words, COMMAND, ServeArgs)
+    args = parse(words, ServeArgs)
     check_host(args.host)
     try:
         from unordinal.web.app import Limits, make_app

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from unordinal.cli.common import MachineArgs, peak_memory_megabytes
-from unordinal.cli.parsing import POSITIONAL, Command, Option, options_of, read
+from unordinal.cli.parsing import POSITIONAL, Command, Option, given_of, options_of, read
 from unordinal.cli.together import is_restarted
 from unordinal.cli.words import HELP, Words
 from unordinal.config import BUDGET, OWN, RunConfig, Size, TrainConfig, differences
@@ -18,21 +18,23 @@ if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
     from unordinal.train.running import Outcome
 
-SUMMARY = """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume continues.
-
-Options that are not given have the defaults of the model and its size. {name} at size {size} trains for {budget}."""
-EXAMPLES = (
-    "unordinal train arm --data book.txt --minutes 5",
-    "unordinal train arm --data genes.fasta",
-    "unordinal train multinomial --data folder_of_pngs/",
-    "unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3",
-)
-FIRST = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "seed", "json")
 ADVICE = "the same command with --resume continues"
 
 
 @dataclass(frozen=True)
 class TrainArgs(MachineArgs):
+    """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume continues.
+
+    Options that are not given have the defaults of the model and its size. NAME at size SIZE trains for BUDGET.
+
+    Examples:
+        unordinal train arm --data book.txt --minutes 5
+        unordinal train arm --data genes.fasta
+        unordinal train multinomial --data folder_of_pngs/
+        unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
+    """
+
+    FIRST: ClassVar = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "seed", "json")
     preset: Annotated[str | None, POSITIONAL, Flag(metavar="MODEL")] = None
     """A model (arm, multinomial, ...), or an experiment of the paper (text8/arm); `unordinal presets` lists them."""
     data: Annotated[str | None, Flag(metavar="DATA")] = None
@@ -77,11 +79,12 @@ def train_named(words: Words, name: str) -> int:
     base = configured(name, size, data=None if data is None else source_of(data))
     if words.has("--net"):
         base = with_settings(base, {"net": words.value("--net")})
-    summary = SUMMARY.format(name=name, size=size, budget=budget_text(base.train))
+    command = Command.of(TrainArgs)
+    summary = command.summary.replace("NAME at size SIZE", f"{name} at size {size}")
+    command = replace(command, summary=summary.replace("BUDGET", budget_text(base.train)))
     static, dynamic = list(options_of(TrainArgs)), setting_options(base)
-    values = read(words, Command("unordinal train", summary, EXAMPLES, FIRST), [*static, *dynamic])
-    args = TrainArgs(**{option.key: values[option.key] for option in static if option.key in values})
-    settings = {option.key: values[option.key] for option in dynamic if option.key in values}
+    values = read(words, command, [*static, *dynamic])
+    args, settings = TrainArgs(**given_of(static, values)), given_of(dynamic, values)
     config = with_settings(base, settings)
     group, resumes, path = current_group(), args.resume, folder_of(config, args.out, resume=args.resume)
     if is_restarted() and was_this_job(again := folder_of(config, args.out, resume=True)):
@@ -129,6 +132,12 @@ def budget_text(config: TrainConfig) -> str:
 
 @dataclass(frozen=True)
 class ResumeArgs(MachineArgs):
+    """Resume a run under its own settings; only its budget and its learning rate may change.
+
+    Examples:
+        unordinal train --out runs/book --resume --minutes 20
+    """
+
     out: Path = Path()
     """Folder of the run."""
     resume: bool = False
@@ -143,13 +152,6 @@ class ResumeArgs(MachineArgs):
     """Where the data are now, if they have moved."""
 
 
-RESUME = Command(
-    "unordinal train",
-    "Resume a run under its own settings; only its budget and its learning rate may change.",
-    ("unordinal train --out runs/book --resume --minutes 20",),
-)
-
-
 def resume_run(words: Words) -> int:
     """Continue the run in --out under its own settings."""
     from unordinal.cli.parsing import parse
@@ -159,7 +161,7 @@ def resume_run(words: Words) -> int:
     from unordinal.parallel.group import current_group
     from unordinal.runs.folder import RunFolder
 
-    args: ResumeArgs = parse(words, RESUME, ResumeArgs)
+    args: ResumeArgs = parse(words, ResumeArgs)
     group = current_group()
     found = [part.to_dict() for part in RunFolder(args.out).read()] if group.is_first else None
     run, described = group.broadcast(found)

@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from unordinal.config import Shape
-from unordinal.data.source import WHOLE, FileSource, Length, NumClasses, SplitSizes
+from unordinal.data.source import WHOLE, ArraySettings, FileSource, Source
 from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
@@ -31,19 +31,8 @@ UNREADABLE = (  # whatever a damaged archive or header lets zipfile and NumPy ra
 
 
 @dataclass(frozen=True)
-class ArraySource(FileSource):
+class ArraySource(FileSource, ArraySettings):
     """An .npz or .npy file of the user's."""
-
-    num_classes: NumClasses = None
-    """Number of classes; default the largest class + 1."""
-    letters: str | None = None
-    """What the classes are called, in order: ACGT, say."""
-    length: Length = None
-    """Symbols per sequence, if the array is one long sequence; default 256."""
-    split: SplitSizes = None
-    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
-    flips: bool = False
-    """Mirror maps left to right at random, in training only."""
 
     key: ClassVar[str] = "array"
     usage: ClassVar[str] = "array:PATH"
@@ -55,13 +44,9 @@ class ArraySource(FileSource):
     def shape(self) -> Shape:
         return "maps" if array_axes(Path(self.path)) == 3 else "sequences"
 
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         arrays, notes = read_arrays(Path(self.path))
-        source = Path(self.path).expanduser().resolve()
-        settings: Any = {"letters": self.letters, "length": self.length, "split": self.split, "flips": self.flips}
-        return load_arrays(
-            arrays, self.name, num_classes=self.num_classes, source=source, notes=notes, progress=progress, **settings
-        )
+        return load_arrays(arrays, self, source=Path(self.path).expanduser().resolve(), notes=notes, progress=progress)
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -143,13 +128,10 @@ def axes_in(loaded: Any) -> int:
 
 def load_arrays(
     arrays: dict[str, Any],
-    name: str,
+    asked: Source,
     *,
     num_classes: int | None = None,
     letters: str | None = None,
-    length: int | None = None,
-    split: str | None = None,
-    flips: bool = False,
     source: Path | None = None,
     notes: tuple[str, ...] = (),
     where: str | None = None,
@@ -160,12 +142,10 @@ def load_arrays(
     Args:
         arrays: arrays named train, val and test, or a single one named "" that is split here. Each has N examples
             (N, *D), or is one long sequence of symbols (N,), which is cut into sequences like a text.
-        name: the name of the data.
-        num_classes: the number of classes; by default the largest class + 1.
-        letters: the names of the classes.
-        length: the symbols of a sequence that is cut from a long one.
-        split: TRAIN,VAL,TEST.
-        flips: mirror maps left to right at random, in training only.
+        asked: where the arrays come from, with the settings `num_classes`, `letters`, `length`, `split` and `flips`, as
+            far as its format has them.
+        num_classes: the number of classes, if it is not a setting; by default the largest class + 1.
+        letters: the names of the classes, if they are not a setting.
         source: the file of the arrays, which is prepared once; None keeps the arrays in memory.
         notes: remarks for the user of the data set.
         where: the name of the arrays in error messages; by default the path of `source`.
@@ -175,6 +155,9 @@ def load_arrays(
         The data set with its splits.
     """
     where = where or (str(source) if source else "the array")
+    length, split, flips = (getattr(asked, name, None) for name in ("length", "split", "flips"))
+    letters = letters or getattr(asked, "letters", None)
+    num_classes = num_classes or getattr(asked, "num_classes", None)
     checked = {
         part: validated_classes(np.asarray(a), f"{where} [{part}]" if part else where) for part, a in arrays.items()
     }
@@ -218,9 +201,9 @@ def load_arrays(
     event_shape = (length,) if length else first.shape[1:]
     if flips and len(event_shape) != 2:
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
-    train, val, test = cut(stored, sizes, length, flips=flips)
+    train, val, test = cut(stored, sizes, length, flips=bool(flips))
     vocabulary = Vocabulary("chars", letters) if letters else None
-    spec = DataSpec(name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
+    spec = DataSpec(asked.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
     return Data(spec, train, val, test, notes)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +12,14 @@ from typing import IO, Annotated, ClassVar
 
 import numpy as np
 
-from unordinal.config import Shape
-from unordinal.data.maps import EVEN, HEIGHT, WIDTH, check_even, nearest, read_indices
-from unordinal.data.source import Source
+from unordinal.data.maps import nearest, read_indices
+from unordinal.data.source import MapSettings, Source
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
 from unordinal.data.unpacking import check_member, check_unpacked
 from unordinal.progress import Progress, silent
-from unordinal.settings import PYTHON_ONLY, Flag
+from unordinal.settings import PYTHON_ONLY
 
 ARCHIVE = "gtFine_trainvaltest.zip"
 SUFFIX = "_gtFine_labelIds.png"
@@ -54,28 +53,16 @@ CATEGORY_OF[: len(CATEGORY_OF_ID)] = CATEGORY_OF_ID
 
 
 @dataclass(frozen=True)
-class CityscapesSource(Source):
+class CityscapesSource(MapSettings):
     """The label maps of the archive, or of the folder it unpacks to; they are scaled the first time and cached."""
 
     path: Annotated[str, PYTHON_ONLY] = ""
     """The archive or its folder; default the one in the downloads folder."""
-    map_height: Annotated[int, EVEN, Flag("--height")] = HEIGHT
-    """Rows of a map."""
-    map_width: Annotated[int, EVEN, Flag("--width")] = WIDTH
-    """Columns of a map."""
-    flips: bool = False
-    """Mirror training maps left to right at random."""
-
     key: ClassVar[str] = "cityscapes"
     usage: ClassVar[str] = "cityscapes[:PATH]"
     description: ClassVar[str] = (
         "the paper's maps of 8 categories, from gtFine_trainvaltest.zip or its folder (scaled to any even size)"
     )
-    gives: ClassVar[Shape] = "maps"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_even(self.map_height, self.map_width)
 
     @property
     def name(self) -> str:
@@ -84,7 +71,7 @@ class CityscapesSource(Source):
     def moved(self, move: Callable[[str], str]) -> Source:
         return replace(self, path=move(self.path)) if self.path else self
 
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         return load_cityscapes(self, progress)
 
 
@@ -92,23 +79,23 @@ def load_cityscapes(asked: CityscapesSource, progress: Progress) -> Data:
     """Load the label maps; they are scaled the first time and cached."""
     height, width = asked.map_height, asked.map_width
     path = find_archive(asked.path)
-    with open_source(path) as source:
-        names = {part: source.labels(part) for part in ("train", "val")}
+    with opened(path) as root:
+        maps = []
         for part, wanted in (("train", NUM_TRAIN), ("val", NUM_VAL)):
-            if len(names[part]) != wanted:
-                raise ValueError(
-                    f"{path} has {len(names[part]):,} label maps in gtFine/{part}, expected {wanted:,}; "
-                    f"is {ARCHIVE} complete?"
-                )
+            cities = (root / part).iterdir() if (root / part).is_dir() else ()
+            found = [file for city in cities if city.is_dir() for file in city.iterdir() if file.name.endswith(SUFFIX)]
+            if len(found) != wanted:
+                has = f"{path} has {len(found):,} label maps in gtFine/{part}"
+                raise ValueError(f"{has}, expected {wanted:,}; is {ARCHIVE} complete?")
+            maps += sorted(found, key=str)
 
         def blocks() -> Iterator[np.ndarray]:
             with progress("Scaling Cityscapes", NUM_TRAIN + NUM_VAL) as advance:
-                for name in names["train"] + names["val"]:
-                    with source.open(name) as file:
-                        yield nearest(label_categories(file, f"{path}: {name}"), height, width)
+                for file in maps:
+                    yield nearest(label_categories(io.BytesIO(content(file)), str(file)), height, width)
                     advance(1)
 
-        key = {"cityscapes": str(path), "state": source.state(names["train"] + names["val"])}
+        key = {"cityscapes": str(path), "state": state_of(path, maps)}
         stored, described = stored_symbols({**key, "height": height, "width": width}, blocks, dict)
     train, val, test = cut(stored.reshape(-1, height, width), SIZES, None, flips=asked.flips)
     spec = DataSpec(asked.name, len(CATEGORIES), (height, width), None, described["sha256"], SIZES, CATEGORIES)
@@ -143,60 +130,36 @@ def find_archive(argument: str) -> Path:
     )
 
 
-class FolderSource:
-    """The label maps in the folder that the archive unpacks to."""
-
-    def __init__(self, root: Path):
-        self.root = root
-
-    def labels(self, part: str) -> list[str]:
-        """Return the names of the label maps of a part, train or val."""
-        return sorted(str(path.relative_to(self.root)) for path in (self.root / part).glob(f"*/*{SUFFIX}"))
-
-    def open(self, name: str) -> IO[bytes]:
-        """Open a label map."""
-        return (self.root / name).open("rb")
-
-    def state(self, names: list[str]) -> str:
-        """Return a text that changes whenever one of the named files does."""
-        states = [(name, (self.root / name).stat()) for name in names]
-        lines = "".join(f"{name} {status.st_size} {status.st_mtime_ns}\n" for name, status in states)
-        return hashlib.sha256(lines.encode()).hexdigest()
+LabelFile = Path | zipfile.Path
 
 
-class ZipSource:
-    """The label maps in the archive."""
+def content(file: LabelFile) -> bytes:
+    """Return the bytes of a label map, in the archive or in its folder."""
+    try:
+        if isinstance(file, zipfile.Path):
+            member = file.root.getinfo(file.at)
+            check_unpacked(member.file_size, member.compress_size, file)
+        return file.read_bytes()
+    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError) as error:
+        raise ValueError(f"{file} cannot be unpacked: {error}") from error
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile):
-        self.path, self.archive = path, archive
 
-    def labels(self, part: str) -> list[str]:
-        """Return the names of the label maps of a part, train or val."""
-        return sorted(n for n in self.archive.namelist() if n.startswith(f"gtFine/{part}/") and n.endswith(SUFFIX))
-
-    def open(self, name: str) -> IO[bytes]:
-        """Open a label map."""
-        try:
-            member = self.archive.getinfo(name)
-            check_unpacked(member.file_size, member.compress_size, f"{self.path}: {name}")
-            return io.BytesIO(self.archive.read(name))
-        except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError) as error:
-            raise ValueError(f"{self.path}: {name} cannot be unpacked: {error}") from error
-
-    def state(self, names: list[str]) -> str:  # noqa: ARG002 (all files are in one archive)
-        """Return a text that changes whenever the archive does."""
-        status = self.path.stat()
-        return f"{status.st_size} {status.st_mtime_ns}"
+def state_of(path: Path, maps: Sequence[LabelFile]) -> str:
+    """Return a text that changes whenever the archive, or one of the files of its folder, does."""
+    files = [file for file in maps if isinstance(file, Path)] or [path]
+    states = [(file, file.stat()) for file in files]
+    lines = "".join(f"{file} {status.st_size} {status.st_mtime_ns}\n" for file, status in states)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 @contextmanager
-def open_source(path: Path) -> Iterator[FolderSource | ZipSource]:
-    """Open the archive or its folder to read label maps from."""
+def opened(path: Path) -> Iterator[LabelFile]:
+    """Open the archive or its folder, and give the folder gtFine in it."""
     if path.is_dir():
         root = path / "gtFine" if (path / "gtFine").is_dir() else path
         if not (root / "train").is_dir():
             raise ValueError(f"{path} does not contain gtFine/train; expected the folder that {ARCHIVE} unpacks to")
-        yield FolderSource(root)
+        yield root
         return
     try:
         archive = zipfile.ZipFile(path)
@@ -207,4 +170,4 @@ def open_source(path: Path) -> Iterator[FolderSource | ZipSource]:
             check_member(name, path)
         if not any(name.startswith("gtFine/") for name in archive.namelist()):
             raise ValueError(f"{path} does not contain gtFine; expected {ARCHIVE}")
-        yield ZipSource(path, archive)
+        yield zipfile.Path(archive, "gtFine/")

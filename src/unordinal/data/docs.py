@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from unordinal.data.source import Alphabet, Length, Source, SplitSizes
+from unordinal.data.source import TextSettings
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder, replacing
@@ -80,15 +80,8 @@ def as_text8(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class DocsSource(Source):
+class DocsSource(TextSettings):
     """The docstrings, reduced to a-z and space (alphabet text8) or unchanged (chars, bytes)."""
-
-    alphabet: Alphabet | None = None
-    """How text becomes classes: text8 reduces it to a-z and space; default all characters."""
-    length: Length = None
-    """Symbols per sequence; default 256."""
-    split: SplitSizes = None
-    """TRAIN,VAL,TEST as fractions or counts; default by module."""
 
     key: ClassVar[str] = "docs"
     usage: ClassVar[str] = "docs"
@@ -97,8 +90,7 @@ class DocsSource(Source):
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         is_text8 = (vocabulary.kind if vocabulary else self.alphabet) == "text8"
         path, official = written_docs("text8" if is_text8 else "full", progress)
-        settings: Any = {"vocabulary": vocabulary, "progress": progress, "official_split": official}
-        return load_text(TextFile.of(path), self.name, self.alphabet, self.length, self.split, **settings)
+        return load_text(TextFile.of(path), self, vocabulary=vocabulary, progress=progress, official_split=official)
 
 
 def written_docs(form: str, progress: Progress) -> tuple[Path, str]:

@@ -4,10 +4,10 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from unordinal.data.source import Alphabet, Length, Source, SplitSizes
+from unordinal.data.source import Alphabet, Length, TextSettings
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder
@@ -29,15 +29,11 @@ ARCHIVES = {
 
 
 @dataclass(frozen=True)
-class Text8Source(Source):
+class Text8Source(TextSettings):
     """The first 100 million characters of a cleaned Wikipedia."""
 
     alphabet: Alphabet | None = "text8"
     """How text becomes classes: a-z and space (text8), or bytes."""
-    length: Length = None
-    """Symbols per sequence; default 256."""
-    split: SplitSizes = None
-    """TRAIN,VAL,TEST as fractions or counts; default the official 90, 5 and 5 million."""
 
     key: ClassVar[str] = "text8"
     usage: ClassVar[str] = "text8"
@@ -46,8 +42,8 @@ class Text8Source(Source):
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         url, sha256 = ARCHIVES[self.key]
         path = fetch(url, sha256, data_folder() / "downloads" / f"{self.key}.zip", progress)
-        settings: Any = {"vocabulary": vocabulary, "progress": progress, "official_split": OFFICIAL_SPLIT}
-        return load_text(TextFile.of(path), self.name, self.alphabet, self.length, self.split, **settings)
+        file, split = TextFile.of(path), OFFICIAL_SPLIT
+        return load_text(file, self, vocabulary=vocabulary, progress=progress, official_split=split)
 
 
 @dataclass(frozen=True)
@@ -82,10 +78,9 @@ def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
         checked.write_text(stamp)
         return path
     pooch.get_logger().setLevel(logging.ERROR)
-    bar = Bar(progress, f"Downloading {path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        downloader = partial(download, bar=bar)
+        downloader = partial(download, progress=progress)
         pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
     except PermissionError as error:
         raise ValueError(
@@ -96,8 +91,6 @@ def fetch(url: str, sha256: str, path: Path, progress: Progress) -> Path:
             f"could not download {url} ({type(error).__name__}); put the file at {path} yourself; "
             f"its sha256 is {sha256}"
         ) from error
-    finally:
-        bar.close()
     return path
 
 
@@ -108,40 +101,18 @@ def check_address(url: str) -> None:
         raise ValueError(f"downloads are over https only, got {url}")
 
 
-def download(url: str, path: str, _pooch: object, bar: "Bar") -> None:
+def download(url: str, path: str, _pooch: object, progress: Progress) -> None:
     """Download a file to a path, and give up when it is larger than any file that is downloaded here."""
     import requests
 
     with requests.get(url, stream=True, timeout=30) as response:
         check_address(response.url)  # where redirections have led
         response.raise_for_status()
-        bar.total, done = int(response.headers.get("content-length", 0)), 0
-        with Path(path).open("wb") as file:
+        total, done = int(response.headers.get("content-length", 0)), 0
+        with Path(path).open("wb") as file, progress(f"Downloading {urlsplit(url).path[1:]}", total or None) as advance:
             for block in response.iter_content(1 << 16):
                 done += len(block)
-                if max(done, bar.total) > LARGEST_DOWNLOAD:
+                if max(done, total) > LARGEST_DOWNLOAD:
                     raise ValueError(f"it is larger than {LARGEST_DOWNLOAD:,} bytes")
                 file.write(block)
-                bar.update(len(block))
-
-
-class Bar:
-    """A progress bar that appears with the first byte."""
-
-    def __init__(self, progress: Progress, what: str):
-        self.progress, self.what, self.total = progress, what, 0
-        self._open: Any = None
-        self._advance: Any = None
-
-    def update(self, amount: int) -> None:
-        """Report that `amount` more bytes are downloaded."""
-        if self._open is None:
-            self._open = self.progress(self.what, self.total or None)
-            self._advance = self._open.__enter__()
-        self._advance(amount)
-
-    def close(self) -> None:
-        """End the progress report."""
-        if self._open is not None:
-            self._open.__exit__(None, None, None)
-            self._open = None
+                advance(len(block))

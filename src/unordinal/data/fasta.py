@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,15 +36,12 @@ class FastaSource(FileSource):
     description: ClassVar[str] = "your own DNA, RNA or protein sequences, one class per letter"
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
-        letters = vocabulary.symbols if vocabulary else self.letters
-        return load_fasta(Path(self.path), self.name, letters, self.length, self.split, progress)
+        return load_fasta(self, vocabulary.symbols if vocabulary else self.letters, progress)
 
 
-def load_fasta(
-    path: Path, name: str, letters: str | None, length: int | None, split: str | None, progress: Progress
-) -> Data:
+def load_fasta(asked: FastaSource, letters: str | None, progress: Progress) -> Data:
     """Load a FASTA file; `FastaSource` describes the settings."""
-    file = TextFile.of(path)
+    file = TextFile.of(Path(asked.path))
     records = read_records(file, progress)
     if not records:
         raise ValueError(f"{file.path} contains no records; expected lines that begin with > and sequences below them")
@@ -69,8 +66,8 @@ def load_fasta(
     else:
         array = known.encode("".join(sequence for _, sequence in records)).numpy()
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
-    settings: Any = {"letters": letters, "length": length, "split": split, "notes": tuple(notes)}
-    data = load_arrays({"": array}, name, where=str(file.path), progress=progress, **settings)
+    where = str(file.path)
+    data = load_arrays({"": array}, asked, letters=letters, notes=tuple(notes), where=where, progress=progress)
     if array.ndim > 1:
         data.name_examples([name for name, _ in records])
     return data

@@ -7,7 +7,7 @@ import numpy as np
 
 from unordinal.config import Shape
 from unordinal.data.arrays import SPLITS, load_arrays
-from unordinal.data.source import Length, NumClasses, Source, SplitSizes
+from unordinal.data.source import ArraySettings
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.progress import Progress, silent
@@ -15,22 +15,11 @@ from unordinal.settings import PYTHON_ONLY
 
 
 @dataclass(frozen=True)
-class GivenSource(Source):
+class GivenSource(ArraySettings):
     """Arrays, tensors or lists that were given in Python."""
 
     arrays: Annotated[Any, PYTHON_ONLY] = None
     """N examples (N, *D), or one long sequence of N symbols (N,); or a dict of train, val and test."""
-    num_classes: NumClasses = None
-    """Number of classes; default the largest class + 1."""
-    letters: str | None = None
-    """What the classes are called, in order: ACGT, say."""
-    length: Length = None
-    """Symbols per sequence, if the array is one long sequence; default 256."""
-    split: SplitSizes = None
-    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
-    flips: bool = False
-    """Mirror maps left to right at random, in training only."""
-
     key: ClassVar[str] = "array"
     usage: ClassVar[str] = "(an array in Python)"
     description: ClassVar[str] = "an array in Python"
@@ -45,15 +34,14 @@ class GivenSource(Source):
         first = next(iter(self.arrays.values()), 0) if isinstance(self.arrays, dict) else self.arrays
         return "maps" if as_array(first).ndim == 3 else "sequences"
 
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         if self.arrays is None:
             raise ValueError("these data were an array in Python, which is not here any more")
         arrays = dict(self.arrays) if isinstance(self.arrays, dict) else {"": self.arrays}
         if isinstance(self.arrays, dict) and set(arrays) != set(SPLITS):
             raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
         arrays = {name: as_array(values) for name, values in arrays.items()}
-        settings: Any = {"letters": self.letters, "length": self.length, "split": self.split, "flips": self.flips}
-        return load_arrays(arrays, self.name, num_classes=self.num_classes, progress=progress, **settings)
+        return load_arrays(arrays, self, progress=progress)
 
 
 def as_array(values: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ import struct
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Annotated, Any, ClassVar
+from typing import IO, Annotated, ClassVar
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from unordinal.data.spec import MAX_CHARACTERS, DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.unpacking import UnpackingError, check_links, check_unpacked
 from unordinal.progress import Advance, Progress, silent
-from unordinal.settings import Flag, Range
+from unordinal.settings import Flag
 
 DAMAGED_PNG = (struct.error, zlib.error, EOFError, IndexError, OverflowError, MemoryError)  # what Pillow lets through
-HEIGHT, WIDTH = 32, 64  # the default size of maps that are drawn or scaled
-EVEN = Range(2)  # of such maps
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # modes in Pillow of PNGs whose pixels are single numbers
 HEADER_BYTES, DEPTH_BYTE, COLOUR_TYPE_BYTE, GREY = 26, 24, 25, 0  # positions and values in the header of a PNG
 
@@ -48,7 +46,7 @@ class MapsSource(FileSource):
     )
     gives: ClassVar[Shape] = "maps"
 
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         path = Path(self.path).expanduser().resolve()
         if path.is_dir():
             return load_folder(path, self, progress)
@@ -60,8 +58,7 @@ class MapsSource(FileSource):
         arrays, notes = read_arrays(path)
         for name, array in arrays.items():
             check_maps(array.shape, f"{path} [{name}]" if name else str(path))
-        settings: Any = {"num_classes": self.num_classes, "split": self.split, "flips": self.flips}
-        return load_arrays(arrays, self.name, source=path, notes=notes, progress=progress, **settings)
+        return load_arrays(arrays, self, source=path, notes=notes, progress=progress)
 
 
 def check_maps(shape: tuple[int, ...], where: str) -> None:
@@ -98,9 +95,8 @@ def load_folder(folder: Path, asked: MapsSource, progress: Progress) -> Data:
             arrays = {name: levels.classes_of(maps, str(folder)) for name, maps in arrays.items()}
             notes.append(f"the grey levels {levels.text} are classes 0 to {len(levels.values) - 1}")
     named = colours or levels
-    settings: Any = {"split": asked.split, "flips": asked.flips, "where": str(folder), "progress": progress}
     num_classes = num_classes if named is None else len(named.categories)
-    data = load_arrays(arrays, asked.name, num_classes=num_classes, **settings)
+    data = load_arrays(arrays, asked, num_classes=num_classes, where=str(folder), progress=progress)
     names = [str(file.relative_to(folder)) for found in files.values() for file in found]
     data.name_examples(names)
     categories = named.categories if named else ()
@@ -246,10 +242,3 @@ def nearest(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
         for old, new in zip(pixels.shape, (height, width), strict=True)
     )
     return pixels[rows[:, None], columns]
-
-
-def check_even(height: int, width: int) -> None:
-    """Raise a ValueError if a side of maps that are drawn or scaled is odd."""
-    for name, side in (("map_height", height), ("map_width", width)):
-        if side % 2:
-            raise ValueError(f"`{name}` must be even and at least 2, got {side}")

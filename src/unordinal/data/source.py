@@ -59,7 +59,7 @@ class Source(Checked, ABC):
             progress: receives the progress.
         """
 
-    def moved(self, move: Callable[[str], str]) -> "Source":  # noqa: ARG002
+    def moved(self, move: Callable[[str], str]) -> "Source":
         """Return the source with its path changed by a function, if it has one."""
         return self
 
@@ -84,6 +84,55 @@ class Source(Checked, ABC):
         values |= {"map_height": height, "map_width": width, "levels": spec.levels or None, "flips": False}
         values |= {name: getattr(own, name, None) for name in ("letters", "colours")}
         return self.adapted(**values, split=split)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings(Source):
+    """A base of the sources of texts."""
+
+    alphabet: Alphabet | None = None
+    """How text becomes classes: text8 is a-z and space, chars is all characters of the text, bytes is all 256; default
+    the first of these that fits."""
+    length: Length = None
+    """Symbols per sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default that of the data set, or 0.9,0.05,0.05."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraySettings(Source):
+    """A base of the sources of arrays."""
+
+    num_classes: NumClasses = None
+    """Number of classes; default the largest class + 1."""
+    letters: str | None = None
+    """What the classes are called, in order: ACGT, say."""
+    length: Length = None
+    """Symbols per sequence, if the array is one long sequence; default 256."""
+    split: SplitSizes = None
+    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
+    flips: bool = False
+    """Mirror maps left to right at random, in training only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapSettings(Source):
+    """A base of the sources of maps that can have any even size."""
+
+    map_height: Annotated[int, Range(2), Flag("--height")] = 32
+    """Rows of a map."""
+    map_width: Annotated[int, Range(2), Flag("--width")] = 64
+    """Columns of a map."""
+    flips: bool = False
+    """Mirror training maps left to right at random."""
+
+    gives: ClassVar[Shape] = "maps"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("map_height", "map_width"):
+            if getattr(self, name) % 2:
+                raise ValueError(f"`{name}` must be even and at least 2, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)

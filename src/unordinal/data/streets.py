@@ -3,18 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from unordinal.config import Shape
-from unordinal.data.maps import EVEN, HEIGHT, WIDTH, check_even
-from unordinal.data.source import Source
+from unordinal.data.source import MapSettings
 from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.data.splits import Data, DrawnSplit, cut
 from unordinal.data.storage import stored_symbols
 from unordinal.progress import Progress, silent
-from unordinal.settings import Flag
 
 CATEGORIES = (
     ("road", "#804080"),
@@ -34,7 +31,7 @@ CAMERA = 1.5  # height of the camera above the road in metres
 FARTHEST = 60.0  # metres; houses farther away are not drawn
 
 
-def draw_street(seed: int, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
+def draw_street(seed: int, height: int = 32, width: int = 64) -> np.ndarray:
     """Return the scene of a seed, the class of every pixel: (height, width) uint8.
 
     >>> draw_street(3).shape
@@ -108,28 +105,16 @@ def draw_wall(
 
 
 @dataclass(frozen=True)
-class StreetsSource(Source):
+class StreetsSource(MapSettings):
     """Fixed scenes for validation and test, and new scenes for every training batch."""
-
-    map_height: Annotated[int, EVEN, Flag("--height")] = HEIGHT
-    """Rows of a map."""
-    map_width: Annotated[int, EVEN, Flag("--width")] = WIDTH
-    """Columns of a map."""
-    flips: bool = False
-    """Mirror training maps left to right at random."""
 
     key: ClassVar[str] = "streets"
     usage: ClassVar[str] = "streets"
     description: ClassVar[str] = (
         "random street scenes of 8 categories, new ones for every training batch (no download; any even size)"
     )
-    gives: ClassVar[Shape] = "maps"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_even(self.map_height, self.map_width)
-
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         height, width = self.map_height, self.map_width
         draw = partial(draw_street, height=height, width=width)
 

@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from unordinal.data.source import Alphabet, FileSource, Length, SplitSizes
+from unordinal.data.source import Alphabet, FileSource, TextSettings
 from unordinal.data.spec import MAX_CHARACTERS, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
@@ -150,32 +150,20 @@ def describe_alphabet(vocabulary: Vocabulary) -> str:
 
 
 @dataclass(frozen=True)
-class TextSource(FileSource):
+class TextSource(FileSource, TextSettings):
     """A text file of the user's."""
-
-    alphabet: Alphabet | None = None
-    """How text becomes classes: text8 is a-z and space, chars is all characters of the file, bytes is all 256; default
-    the first of these that fits."""
-    length: Length = None
-    """Symbols per sequence; default 256."""
-    split: SplitSizes = None
-    """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
 
     key: ClassVar[str] = "text"
     usage: ClassVar[str] = "text:PATH"
     description: ClassVar[str] = "your own text file: plain, .gz, .xz, .bz2 or .zip (alphabet text8, chars or bytes)"
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
-        file, given = TextFile.of(Path(self.path)), vocabulary
-        return load_text(file, self.name, self.alphabet, self.length, self.split, vocabulary=given, progress=progress)
+        return load_text(TextFile.of(Path(self.path)), self, vocabulary=vocabulary, progress=progress)
 
 
 def load_text(
     file: TextFile,
-    name: str,
-    alphabet: Alphabet | None = None,
-    length: int | None = None,
-    split: str | None = None,
+    asked: TextSettings,
     *,
     vocabulary: Vocabulary | None = None,
     progress: Progress = silent,
@@ -187,10 +175,7 @@ def load_text(
 
     Args:
         file: the text file.
-        name: the name of the data.
-        alphabet: how text becomes classes; by default what fits.
-        length: the symbols of a sequence; by default 256.
-        split: TRAIN,VAL,TEST; by default the official split.
+        asked: the settings.
         vocabulary: the vocabulary of a trained model; by default it follows from the alphabet or from the text.
         progress: receives the progress of encoding.
         official_split: the split to use if there is no other.
@@ -200,7 +185,7 @@ def load_text(
     """
     if file.path.stat().st_size == 0:
         raise ValueError(f"{file.path} is empty")
-    given = vocabulary
+    given, alphabet, length = vocabulary, asked.alphabet, asked.length or DEFAULT_LENGTH
     found: list[Vocabulary] = []
     dropped: list[int] = []
 
@@ -228,10 +213,9 @@ def load_text(
     symbols, stored = stored_symbols(key, encoded, described)
     if len(symbols) == 0:
         raise ValueError(f"{file.path} contains no text")
-    length = length or DEFAULT_LENGTH
     if len(symbols) < length:
         raise ValueError(f"{file.path} has {len(symbols)} symbols, shorter than one sequence of {length}")
-    sizes = split_sizes(official_split if split is None else split, len(symbols), "symbols")
+    sizes = split_sizes(official_split if asked.split is None else asked.split, len(symbols), "symbols")
     train, val, test = cut(symbols, sizes, length)
     vocabulary = Vocabulary(stored["kind"], stored["symbols"])
     unused = len(symbols) - sum(sizes)
@@ -241,7 +225,7 @@ def load_text(
     if stored["dropped"]:
         notes.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
     return Data(
-        spec=DataSpec(name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
+        spec=DataSpec(asked.name, len(vocabulary), (length,), vocabulary, stored["sha256"], sizes),
         train=train,
         val=val,
         test=test,

@@ -58,7 +58,7 @@ class EightGaussiansSource(Source):
         "eight Gaussians on a circle, quantised to 91 x 91 cells, with exact probabilities (generated)"
     )
 
-    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:  # noqa: ARG002
+    def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))
         spec = DataSpec(self.name, NUM_CLASSES, (2,), None, hashlib.sha256(x.tobytes()).hexdigest(), SIZES)
         return Data(spec, *cut(x, SIZES, None), pmf=eight_gaussians_pmf())

@@ -55,13 +55,7 @@ class AbsorbingNoise(NoiseProcess):
         """The network reads the noise, whatever the schedule."""
         return self.noise_at(t).to(torch.float32)
 
-    def draw_prior(
-        self,
-        shape: tuple[int, ...],
-        device: torch.device,
-        *,
-        generator: Rng = None,  # noqa: ARG002
-    ) -> Tensor:
+    def draw_prior(self, shape: tuple[int, ...], device: torch.device, *, generator: Rng = None) -> Tensor:
         """The prior is all masks."""
         return torch.full(shape, self.mask, device=device)
 
@@ -75,7 +69,7 @@ class AbsorbingNoise(NoiseProcess):
         u = uniform(x.shape, x.device, generator)
         return torch.where(u < expand_like(self.noise_at(t).to(u), x), self.mask, x)
 
-    def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:  # noqa: ARG002
+    def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
         return output
 
     def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
@@ -108,14 +102,7 @@ class AbsorbingNoise(NoiseProcess):
         shown = torch.nn.functional.one_hot(z, self.num_input_classes).to(r)
         return torch.where((z == self.mask).unsqueeze(-1), masked, shown)
 
-    def impose(
-        self,
-        z: Tensor,
-        known: Tensor | None,
-        t: Time,  # noqa: ARG002
-        *,
-        generator: Rng = None,  # noqa: ARG002
-    ) -> Tensor:
+    def impose(self, z: Tensor, known: Tensor | None, t: Time, *, generator: Rng = None) -> Tensor:
         """Known positions are shown from the start."""
         return z if known is None else torch.where(known < 0, z, known)
 
@@ -125,7 +112,7 @@ class AbsorbingNoise(NoiseProcess):
     def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
         return torch.where(chosen, self.mask, z)
 
-    def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:  # noqa: ARG002
+    def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:
         """Positions that are shown hold data, at any time."""
         return draw_categorical(logits, generator)
 
@@ -179,7 +166,7 @@ class MaskCountNoise(AbsorbingNoise):
         order = uniform((len(x), length), x.device, generator).argsort(dim=1).argsort(dim=1)  # ranks of the positions
         return torch.where((order < num.unsqueeze(1)).view_as(x), self.mask, x)
 
-    def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:  # noqa: ARG002
+    def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
         num_masked = (z == self.mask).flatten(1).sum(dim=1).clamp(min=1)
         return x[0].numel() / num_masked * self.masked_entropy(logits, x, z)
 

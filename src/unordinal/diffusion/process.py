@@ -185,7 +185,7 @@ class NoiseProcess(ABC):
         """Return which positions of x_t = z a Gibbs step may redraw: (B, *D) booleans."""
         return torch.ones_like(z, dtype=torch.bool)
 
-    def hide(self, z: Tensor, chosen: Tensor) -> Tensor:  # noqa: ARG002
+    def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
         """Return what the network reads when the chosen positions of x_t = z are to be redrawn: (B, *D)."""
         return z
 
@@ -194,25 +194,15 @@ class NoiseProcess(ABC):
         x = draw_categorical(logits, generator)
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)
 
-    def complement(self, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
+    def complement(self, x: Tensor, z: Tensor) -> Tensor:
         """Return x corrupted exactly where z is not, if the bound allows to average over the two: (B, *D)."""
         raise ValueError(f"{type(self).__name__} has no complementary corruptions")
 
     @property
     def has_paths(self) -> bool:
-        """Whether the process has `forward_step` and `log_reverse`, which the importance-weighted bound needs."""
+        """Whether the process has what the importance-weighted bound needs: two further methods, of steps t and s < t.
+
+        `forward_step(x, t, generator=...)` draws x_t ~ q(x_t | x_{t-1} = x), and returns it with its log-probability
+        (B,). `log_reverse(logits, z, x_s, t, s)` is log p(x_s | x_t = z), of shape (B,).
+        """
         return False
-
-    def forward_step(
-        self,
-        x: Tensor,  # noqa: ARG002
-        t: int,  # noqa: ARG002
-        *,
-        generator: Rng = None,  # noqa: ARG002
-    ) -> tuple[Tensor, Tensor]:
-        """Draw x_t ~ q(x_t | x_{t-1} = x); return x_t (B, *D) and its log-probability (B,)."""
-        raise ValueError(f"{type(self).__name__} has no importance weights")
-
-    def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:  # noqa: ARG002
-        """Return log p(x_s | x_t = z) in nats, of shape (B,)."""
-        raise ValueError(f"{type(self).__name__} has no importance weights")

@@ -106,13 +106,7 @@ class SpreadUnmasking(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(
-        self,
-        logits: Tensor,  # noqa: ARG002
-        is_masked: Tensor,
-        num: Tensor,
-        generator: Rng,
-    ) -> Tensor:
+    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         left = is_masked.flatten(1).sum(dim=1).clamp(min=1)
         return far_apart(is_masked * expand_like(num / left, is_masked), generator) & is_masked
 

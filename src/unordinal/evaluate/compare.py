@@ -40,10 +40,6 @@ class Comparison:
     split: str
     unit: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        return dict(vars(self))
-
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
         both = f"first {self.first:.4f} ({self.kinds[0]}), second {self.second:.4f} ({self.kinds[1]}) {self.unit}"

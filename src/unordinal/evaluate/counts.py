@@ -13,6 +13,26 @@ MOST_COUNTED = 1 << 22  # symbols of a text, or examples, that a trivial model c
 BACK_OFF = 4.0  # weight of the prediction from the shorter context, as a number of counts
 
 
+class Counts:
+    """How often each symbol followed each context.
+
+    Args:
+        grams: numbers whose last digit in base `num_classes` is a symbol, and whose other digits are its context.
+        num_classes: the number of classes.
+    """
+
+    def __init__(self, grams: np.ndarray, num_classes: int):
+        self.num_classes = num_classes
+        self.seen, self.counts = np.unique(grams, return_counts=True)
+        self.contexts, self.totals = np.unique(grams // num_classes, return_counts=True)
+
+    def probabilities(self, grams: np.ndarray, shorter: np.ndarray) -> np.ndarray:
+        """Return the probability of every symbol given its context, from those given a `shorter` context."""
+        count = lookup(self.seen, self.counts, grams)
+        total = lookup(self.contexts, self.totals, grams // self.num_classes)
+        return (count + BACK_OFF * shorter) / (total + BACK_OFF)
+
+
 class CountModel:
     """An n-gram model: predicts a symbol from the `order` symbols before it, by counts with recursive back-off.
 
@@ -35,12 +55,7 @@ class CountModel:
                 f"contexts of order {order} over {num_classes} classes are too many to count; use a smaller order"
             )
         self.num_classes, self.order = num_classes, order
-        self.tables = []
-        for k in range(order + 1):
-            grams = self.grams(train, k)
-            seen, counts = np.unique(grams, return_counts=True)
-            contexts, totals = np.unique(grams // num_classes, return_counts=True)
-            self.tables.append((seen, counts, contexts, totals))
+        self.tables = [Counts(self.grams(train, k), num_classes) for k in range(order + 1)]
 
     def grams(self, symbols: np.ndarray, k: int) -> np.ndarray:
         """Encode each symbol and the k before it as one number in base `num_classes`, with the symbol as last digit."""
@@ -52,10 +67,8 @@ class CountModel:
     def bits_per_symbol(self, symbols: np.ndarray) -> float:
         """Return the mean of -log2 p over a sequence of symbols; the first ones have shorter contexts."""
         p = np.full(len(symbols), 1 / self.num_classes)
-        for k, (seen, counts, contexts, totals) in enumerate(self.tables):
-            grams = self.grams(symbols, k)
-            count, total = lookup(seen, counts, grams), lookup(contexts, totals, grams // self.num_classes)
-            p[k:] = (count + BACK_OFF * p[k:]) / (total + BACK_OFF)
+        for k, counts in enumerate(self.tables):
+            p[k:] = counts.probabilities(self.grams(symbols, k), p[k:])
         return float(-np.log2(p).mean())
 
 
@@ -81,29 +94,22 @@ class MapCountModel:
 
     def __init__(self, train: np.ndarray, num_classes: int):
         self.num_classes = num_classes
-        self.tables = []
-        for order in range(self.ORDERS):
-            contexts = self.contexts(train, order)
-            seen, counts = np.unique(contexts * num_classes + train, return_counts=True)
-            places, totals = np.unique(contexts, return_counts=True)
-            self.tables.append((seen, counts, places, totals))
+        self.tables = [Counts(self.grams(train, order), num_classes) for order in range(self.ORDERS)]
 
-    def contexts(self, maps: np.ndarray, order: int) -> np.ndarray:
-        """Encode the first `order` neighbours of every pixel as one number; outside of the map is an extra class."""
+    def grams(self, maps: np.ndarray, order: int) -> np.ndarray:
+        """Encode every pixel and its first `order` neighbours as one number; outside of the map is an extra class."""
         padded = np.pad(maps.astype(np.int64), ((0, 0), (1, 0), (1, 0)), constant_values=self.num_classes)
         neighbours = (padded[:, 1:, :-1], padded[:, :-1, 1:], padded[:, :-1, :-1])
         codes = np.zeros(maps.shape, np.int64)
         for values in neighbours[:order]:
             codes = codes * (self.num_classes + 1) + values
-        return codes
+        return codes * self.num_classes + maps
 
     def bits_per_pixel(self, maps: np.ndarray) -> float:
         """Return the mean of -log2 p over all pixels of maps (N, H, W)."""
         p = np.full(maps.shape, 1 / self.num_classes)
-        for order, (seen, counts, places, totals) in enumerate(self.tables):
-            contexts = self.contexts(maps, order)
-            count = lookup(seen, counts, contexts * self.num_classes + maps)
-            p = (count + BACK_OFF * p) / (lookup(places, totals, contexts) + BACK_OFF)
+        for order, counts in enumerate(self.tables):
+            p = counts.probabilities(self.grams(maps, order), p)
         return float(-np.log2(p).mean())
 
 

@@ -1,7 +1,6 @@
 """Estimate how much probability a model assigns to invalid codes, which stand for no class."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -18,10 +17,6 @@ class InvalidMass:
     per_sequence: float
     per_sequence_error: float
     num_samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         position = f"{100 * self.per_position:.3g} ± {100 * self.per_position_error:.2g} % of positions"

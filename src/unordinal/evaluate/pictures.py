@@ -43,8 +43,11 @@ def to_colours(x: Tensor, spec: DataSpec) -> np.ndarray:
     return rgb[x.clamp(max=spec.num_classes).numpy()]
 
 
-def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
-    """Return legend entries for the classes, for the first 32 if there are more, and for invalid codes."""
+def legend_of(spec: DataSpec, across: float, *, with_invalid: bool) -> tuple[dict[str, Any], float]:
+    """Return the legend of a figure of this width, as arguments of matplotlib, and its height in inches.
+
+    It has the classes, the first 32 if there are more, and invalid codes.
+    """
     from matplotlib.patches import Patch
 
     classes = palette_of(spec)
@@ -53,7 +56,11 @@ def legend_handles(spec: DataSpec, *, with_invalid: bool) -> list[Any]:
         shown.append((f"and {len(classes) - MOST_LEGEND} more", "#ffffff"))
     if with_invalid:
         shown.append(INVALID)
-    return [Patch(facecolor=colour, edgecolor="#80868b", linewidth=0.5, label=name) for name, colour in shown]
+    handles = [Patch(facecolor=colour, edgecolor="#80868b", linewidth=0.5, label=name) for name, colour in shown]
+    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
+    legend: dict[str, Any] = {"handles": handles, "ncols": in_a_row, "loc": "lower center", "fontsize": 7}
+    legend |= {"frameon": False, "handlelength": 1.0, "columnspacing": 1.0}
+    return legend, LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
 
 
 def plot_grid(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
@@ -71,10 +78,8 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     rows = math.ceil(most / columns)
     height, width = groups[0][1].shape[-2:]
     with_invalid = any(bool((x >= spec.num_classes).any()) for _, x in groups)
-    handles = legend_handles(spec, with_invalid=with_invalid)
     across = INCHES * columns * len(groups) + 0.25 * (len(groups) - 1) + 0.2
-    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
-    legend = LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
+    settings, legend = legend_of(spec, across, with_invalid=with_invalid)
     down = INCHES * height / width * rows + legend + TITLE
     figure = Figure(figsize=(across, down))
     bottom, top = legend / down, 1 - TITLE / down
@@ -84,10 +89,7 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
         axes.imshow(tile(to_colours(x, spec), columns, rows), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")
-    figure.legend(
-        handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
-        frameon=False, handlelength=1.0, columnspacing=1.0,
-    )  # fmt: skip
+    figure.legend(**settings)
     return figure
 
 
@@ -96,10 +98,8 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
     from matplotlib.figure import Figure
 
     num, height, width = stages[0][1].shape
-    handles = legend_handles(spec, with_invalid=False)
     across, gap = INCHES * len(stages), 0.06
-    in_a_row = min(len(handles), max(2, int(across / LEGEND_ENTRY)))
-    legend = LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
+    settings, legend = legend_of(spec, across, with_invalid=False)
     row = (INCHES - gap) * height / width + gap
     down = row * num + legend + TITLE
     figure = Figure(figsize=(across, down))
@@ -112,10 +112,7 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
             axes.axis("off")
             if index == 0:
                 axes.set_title(f"t = {round(t, 3):g}", fontsize=9)
-    figure.legend(
-        handles=handles, loc="lower center", ncols=in_a_row, fontsize=7,
-        frameon=False, handlelength=1.0, columnspacing=1.0,
-    )  # fmt: skip
+    figure.legend(**settings)
     figure.savefig(file, format="png", dpi=130)
 
 

@@ -45,10 +45,6 @@ class Timing:
     repeats: int  # number of samples
     paper: str | None  # seconds in the paper, if it has this model
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -41,12 +41,12 @@ class ActNorm(Bijection):
         self.log_scale.copy_(rows.std(dim=0, correction=0).clamp(min=SMALLEST_SCALE).log())
         self.init_flag.mark_done(self.is_started)
 
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if self.training and self.init_flag.is_pending:
             self.initialise(v)
         return (v - self.shift) * torch.exp(-self.log_scale), -self.log_det(v)
 
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return z * torch.exp(self.log_scale) + self.shift, self.log_det(z)
 
     def log_det(self, v: Tensor) -> Tensor:

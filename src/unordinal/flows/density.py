@@ -80,7 +80,7 @@ class Factorised(Density):
         """Return the log-density of each element of v = mean + scale * noise, where the noise has this density."""
         return self.log_density((v - mean) * torch.exp(-log_scale)) - log_scale
 
-    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def log_prob(self, v: Tensor, cond: Tensor | None = None) -> Tensor:
         return sum_except_batch(self.log_density(v))
 
     def sample(
@@ -157,12 +157,7 @@ class ConditionalNoise(Density):
         return sum_except_batch(self.noise.scaled_log_density(v, *self.parameters_of(cond)))
 
     def sample(
-        self,
-        num: int,
-        cond: Tensor | None = None,
-        *,
-        event_shape: tuple[int, ...] | None = None,  # noqa: ARG002 (the condition determines it)
-        generator: Rng = None,
+        self, num: int, cond: Tensor | None = None, *, event_shape: tuple[int, ...] | None = None, generator: Rng = None
     ) -> tuple[Tensor, Tensor]:
         mean, log_scale = self.parameters_of(cond)
         if len(mean) != num:
@@ -173,37 +168,27 @@ class ConditionalNoise(Density):
 
 
 class ConditionalNormal(ConditionalNoise):
-    """Independent normals whose means and scales a network computes from the condition.
-
-    Args:
-        net: a network from the condition (B, *D, H) to (B, *D, 2 C): C means, then C log-scales.
-        mean: a constant added to the means.
-        log_scale: a constant added to the log-scales.
+    """Independent normals whose means and scales a network computes from the condition; see `ConditionalNoise`.
 
     >>> density = ConditionalNormal(nn.Linear(4, 2 * 3))
     >>> density.sample(2, torch.randn(2, 5, 4))[0].shape
     torch.Size([2, 5, 3])
     """
 
-    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
-        super().__init__(net, StandardNormal(()), mean=mean, log_scale=log_scale)
+    def __init__(self, net: nn.Module, **shifts: float):
+        super().__init__(net, StandardNormal(()), **shifts)
 
 
 class ConditionalLogistic(ConditionalNoise):
-    """Independent logistics whose means and scales a network computes from the condition.
-
-    Args:
-        net: a network from the condition (B, *D, H) to (B, *D, 2 C): C means, then C log-scales.
-        mean: a constant added to the means.
-        log_scale: a constant added to the log-scales.
+    """Independent logistics whose means and scales a network computes from the condition; see `ConditionalNoise`.
 
     >>> density = ConditionalLogistic(nn.Linear(4, 2 * 3))
     >>> density.sample(2, torch.randn(2, 5, 4))[0].shape
     torch.Size([2, 5, 3])
     """
 
-    def __init__(self, net: nn.Module, *, mean: float = 0.0, log_scale: float = 0.0):
-        super().__init__(net, StandardLogistic(()), mean=mean, log_scale=log_scale)
+    def __init__(self, net: nn.Module, **shifts: float):
+        super().__init__(net, StandardLogistic(()), **shifts)
 
 
 class Flow(Density):

@@ -45,11 +45,11 @@ class InvertibleLinear(Bijection):
         lower = self.lower.tril(-1) + torch.eye(len(self.lower), device=self.lower.device, dtype=self.lower.dtype)
         return lower, self.upper.triu(1) + torch.diag(self.sign * self.log_diagonal.exp())
 
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         lower, upper = self.factors()
         return v @ (self.permutation @ lower @ upper).mT, self.log_det(v)
 
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         lower, upper = self.factors()
         identity = torch.eye(len(lower), device=lower.device, dtype=lower.dtype)
         half = torch.linalg.solve_triangular(lower, self.permutation.mT @ identity, upper=False, unitriangular=True)

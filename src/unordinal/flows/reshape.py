@@ -24,7 +24,7 @@ class Reversal(Bijection):
             raise ValueError("axis 0 is the batch; reverse axis 1 (positions) or axis -1 (channels) instead")
         self.axis = axis
 
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return torch.flip(v, (self.axis,)), v.new_zeros(len(v))
 
     def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ class Squeeze(Bijection):
     torch.Size([2, 2, 3, 12])
     """
 
-    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def forward(self, v: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         sides = v.shape[1:-1]
         if any(side % 2 for side in sides):
             raise ValueError(f"a squeeze needs even sides, got {tuple(sides)}")
@@ -53,7 +53,7 @@ class Squeeze(Bijection):
         z = blocks.permute(0, *outer, *inner, 2 * num + 1).flatten(num + 1)
         return z, v.new_zeros(len(v))
 
-    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def inverse(self, z: Tensor, cond: Tensor | None = None) -> tuple[Tensor, Tensor]:
         sides = z.shape[1:-1]
         num = len(sides)
         if z.shape[-1] % 2**num:

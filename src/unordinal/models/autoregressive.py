@@ -57,7 +57,7 @@ class AutoregressiveModel(ExactModel):
     def unchecked_log_prob(self, x: Tensor) -> Tensor:
         return log_likelihood(self.net(x), x)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         x = x.long()
         if self.second is None:
             return -log_likelihood(self.net(x), x)

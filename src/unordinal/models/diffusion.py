@@ -185,12 +185,12 @@ class Diffusion(CategoricalModel):
         if self.noise.num_steps is None:
             return self.log_prob_of_order(x, uniform((len(x), x[0].numel()), x.device, generator).argsort(dim=1))
         check_classes(self, x)
+        noise: Any = self.noise
         total, before = torch.zeros(len(x), device=x.device), x
-        for t in range(1, self.noise.num_steps + 1):
-            after, log_q = self.noise.forward_step(before, t, generator=generator)
+        for t in range(1, noise.num_steps + 1):
+            after, log_q = noise.forward_step(before, t, generator=generator)
             logits = self.evaluated_logits(after, torch.full((len(x),), t))
-            log_p = self.noise.log_reverse(logits, after, before, t, t - 1)
-            total = total + log_p - log_q
+            total = total + noise.log_reverse(logits, after, before, t, t - 1) - log_q
             before = after
         return total + self.noise.log_prior(before)
 

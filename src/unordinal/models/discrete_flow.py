@@ -204,7 +204,7 @@ class DiscreteFlow(ExactModel):
     def hooks(self) -> TrainingHooks:
         return DiscreteFlowHooks(self)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         """Minus the exact log-probability, whose gradient to the layers is the straight-through estimate.
 
         In training mode the first batch starts the base.

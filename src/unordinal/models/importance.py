@@ -36,7 +36,7 @@ class ImportanceModel(CategoricalModel):
         """Return one draw of `log_weight`."""
         return self.log_weight(x, generator=generator)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         return -self.unchecked_log_weight(x)
 
 

@@ -101,7 +101,7 @@ class LatentFlow(ImportanceModel):
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
         """Minus the bound, its KL weighted less at the beginning where `warmup` says so.
 
         A training loop of your own says how far it is with `model.hooks.progressed(fraction)`; without it the KL counts

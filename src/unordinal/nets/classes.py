@@ -154,7 +154,7 @@ class SegmentTransformer(ClassTransformer):
             )
         self.segment, self.memory = segment, memory
 
-    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:  # noqa: ARG002
+    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:
         return [self.normed(x, None)[0]]
 
     def normed(self, x: Tensor, past: tuple[Tensor, Memory] | None) -> tuple[Tensor, tuple[Tensor, Memory]]:

@@ -137,7 +137,7 @@ class DenoisingTransformer(nn.Module):
         self.blocks = make_blocks(net, is_causal=False, dropout=net.dropout)
         self.out = zero_linear(net.width, num_classes)  # the first prediction is uniform
 
-    def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:
         h = self.dropout(self.embed(z))
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:

@@ -31,12 +31,15 @@ SurjectionName = Literal[
 class ArgmaxFlowSettings(ModelSettings):
     """A flow on real numbers v and a surjection that turns v into classes."""
 
-    density: Density  # The density p(v).
-    inverse: Inverse  # The noise q(u | x), from which the surjection computes v.
-    # How real numbers become classes: by the sign of each bit, by argmax with one of three inverses, or by rounding.
+    density: Density
+    """The density p(v)."""
+    inverse: Inverse
+    """The noise q(u | x), from which the surjection computes v."""
     surjection: Annotated[SurjectionName, Flag("--surjection")] = "binary"
-    # Write classes in this base M first, with M real numbers per digit (binary then becomes softplus).
+    """How real numbers become classes: by the sign of each bit, by argmax with one of three inverses, or by
+    rounding."""
     base: Annotated[int | None, Flag("--base")] = None
+    """Write classes in this base M first, with M real numbers per digit (binary then becomes softplus)."""
 
     @property
     def used_surjection(self) -> SurjectionName:

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 class ArmSettings(ModelSettings):
     """An autoregressive Transformer over classes."""
 
-    net: Transformer  # The network that predicts each class from those before it.
-    # Train with the auxiliary losses of Al-Rfou et al. (2019): every layer predicts the next class and the one after.
+    net: Transformer
+    """The network that predicts each class from those before it."""
     auxiliary: bool = False
-    num_segments: int = 0  # Segments of a sequence, each with a memory of those before (Transformer-XL); 0 for none.
-    ngrams: Ngrams = field(default_factory=Ngrams)  # Tables of n-grams, which give better scores for more memory.
+    """Train with the auxiliary losses of Al-Rfou et al. (2019): every layer predicts the next class and the one
+    after."""
+    num_segments: int = 0
+    """Segments of a sequence, each with a memory of those before (Transformer-XL); 0 for none."""
+    ngrams: Ngrams = field(default_factory=Ngrams)
+    """Tables of n-grams, which give better scores for more memory."""
 
     def build(self, spec: "DataSpec") -> "AutoregressiveModel":
         from unordinal.models.autoregressive import AutoregressiveModel

@@ -22,6 +22,19 @@ def constructor(name: str) -> "Callable[..., CategoricalModel]":
         size: str = "tiny",
         **settings: Any,
     ) -> "CategoricalModel":
+        """Build a model with new random weights.
+
+        Args:
+            num_classes: the number of classes K.
+            length: the length of sequences.
+            height: the rows of maps.
+            width: the columns of maps.
+            size: "tiny", "small" or "paper".
+            **settings: settings of the model, by name or dotted name.
+
+        Returns:
+            The model.
+        """
         from unordinal.data.spec import DataSpec
 
         if (length is None) == (height is None or width is None):
@@ -31,19 +44,7 @@ def constructor(name: str) -> "Callable[..., CategoricalModel]":
         return with_settings(config, settings).model.build(DataSpec(name, num_classes, shape))
 
     build.__name__ = build.__qualname__ = name.replace("-", "_")
-    build.__doc__ = f"""Build a model with new random weights: {RECIPES[name].description}.
-
-    Args:
-        num_classes: the number of classes K.
-        length: the length of sequences.
-        height: the rows of maps.
-        width: the columns of maps.
-        size: "tiny", "small" or "paper".
-        **settings: settings of the model, by name or dotted name.
-
-    Returns:
-        The model.
-    """
+    build.__doc__ = (build.__doc__ or "").replace("a model with", f"a model, {RECIPES[name].description}, with")
     return build
 
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 class UniformSettings(ModelSettings):
     """Uniform noise in continuous time; the network reads the noise."""
 
-    net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
-    # The noise over time. The bound does not depend on it, but with linear the variance of its draws is infinite.
+    net: DiffusionTransformer | UNet
+    """The network that predicts x_0: a Transformer for sequences, a U-Net for maps."""
     schedule: Literal["linear", "cosine"] = "cosine"
-    times: Literal["uniform", "stratified"] = "stratified"  # How times are drawn in training.
+    """The noise over time. The bound does not depend on it, but with linear the variance of its draws is infinite."""
+    times: Literal["uniform", "stratified"] = "stratified"
+    """How times are drawn in training."""
 
     def build(self, spec: "DataSpec") -> "Diffusion":
         from unordinal.diffusion.continuous import ContinuousUniformNoise
@@ -42,14 +44,18 @@ class UniformSettings(ModelSettings):
 class AbsorbingSettings(ModelSettings):
     """Absorbing noise: classes are masked, and a network predicts them from those that are shown."""
 
-    # The network that predicts x_0: a Transformer for sequences, with or without the time, or a U-Net for maps.
     net: Transformer | DiffusionTransformer | UNet
-    # What training draws: the number of masks (for networks that do not read the time), or a time.
+    """The network that predicts x_0: a Transformer for sequences, with or without the time, or a U-Net for maps."""
     draws: Literal["count", "time"] = "count"
-    complementary: bool = True  # Train on two complementary masks of each example, which needs `draws` count.
-    schedule: Literal["linear", "cosine"] = "cosine"  # The share of masks as a function of time, with `draws` time.
-    num_steps: int | None = None  # Number of diffusion steps T, with `draws` time; none for continuous time.
-    times: Literal["uniform", "stratified"] = "stratified"  # How times, or numbers of masks, are drawn in training.
+    """What training draws: the number of masks (for networks that do not read the time), or a time."""
+    complementary: bool = True
+    """Train on two complementary masks of each example, which needs `draws` count."""
+    schedule: Literal["linear", "cosine"] = "cosine"
+    """The share of masks as a function of time, with `draws` time."""
+    num_steps: int | None = None
+    """Number of diffusion steps T, with `draws` time; none for continuous time."""
+    times: Literal["uniform", "stratified"] = "stratified"
+    """How times, or numbers of masks, are drawn in training."""
 
     def build(self, spec: "DataSpec") -> "Diffusion":
         from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise

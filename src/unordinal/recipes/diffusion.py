@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 class MultinomialSettings(ModelSettings):
     """Multinomial diffusion: uniform noise over the classes, in discrete steps."""
 
-    net: DiffusionTransformer | UNet  # The network that predicts x_0: a Transformer for sequences, a U-Net for maps.
-    num_steps: int = 1000  # Number of diffusion steps T.
-    # What the network predicts: x_0 given the noisy classes of all other positions (the paper's), or of all positions.
+    net: DiffusionTransformer | UNet
+    """The network that predicts x_0: a Transformer for sequences, a U-Net for maps."""
+    num_steps: int = 1000
+    """Number of diffusion steps T."""
     output: Literal["leave-one-out", "denoiser"] = "leave-one-out"
-    # How t is drawn in training; importance draws it in proportion to running estimates of the loss, as in the paper.
+    """What the network predicts: x_0 given the noisy classes of all other positions (the paper's), or of all
+    positions."""
     times: Literal["uniform", "importance", "stratified", "stratified-importance"] = "importance"
+    """How t is drawn in training; importance draws it in proportion to running estimates of the loss, as in the
+    paper."""
 
     def build(self, spec: "DataSpec") -> "Diffusion":
         from unordinal.diffusion.schedules import cosine_schedule

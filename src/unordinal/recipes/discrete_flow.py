@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 class DiscreteFlowSettings(ModelSettings):
     """A discrete flow: invertible transformations of the classes modulo K."""
 
-    net: SequenceNet  # The network of each layer.
-    # ar transforms each position given those before it; bipartite transforms every second position given the others.
+    net: SequenceNet
+    """The network of each layer."""
     flow: Annotated[Literal["ar", "bipartite"], Flag("--flow")] = "ar"
-    # Besides shifting classes modulo K, also divide them modulo K by a predicted number that is coprime to K.
+    """ar transforms each position given those before it; bipartite transforms every second position given the
+    others."""
     scale: Annotated[bool, Flag("--scale")] = False
-    num_flows: int | None = None  # Number of layers; default 1 (ar) or 2 (bipartite). ar layers alternate in direction.
-    temperature: float = 0.1  # Temperature of the softmax whose gradient replaces that of argmax (straight-through).
+    """Besides shifting classes modulo K, also divide them modulo K by a predicted number that is coprime to K."""
+    num_flows: int | None = None
+    """Number of layers; default 1 (ar) or 2 (bipartite). ar layers alternate in direction."""
+    temperature: float = 0.1
+    """Temperature of the softmax whose gradient replaces that of argmax (straight-through)."""
 
     def build(self, spec: "DataSpec") -> "DiscreteFlow":
         from unordinal.models.discrete_flow import AutoregressiveModulo, BipartiteModulo, DiscreteFlow, ModuloLayer

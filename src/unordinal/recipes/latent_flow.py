@@ -23,13 +23,20 @@ if TYPE_CHECKING:
 class LatentFlowSettings(ModelSettings):
     """A latent flow for sequences: flow prior, diagonal normal posterior, bidirectional LSTM as decoder."""
 
-    net: LSTM  # The LSTMs of prior, posterior and decoder; dropout is applied to the prior only.
-    flow: Literal["af-af", "iaf-scf"] = "af-af"  # The prior: autoregressive, or inverse autoregressive with couplings.
-    latent_channels: int = 50  # Number of latent channels per position.
-    num_flows: int = 5  # Number of layers of the prior that transform the channels of a position.
-    channel_width: int = 16  # Hidden units of the network of such a layer, per channel or pair of channels.
-    kl_flat: float = 2 / 30  # Fraction of the budget with a KL weight of 1e-5 (2 of 30 epochs in appendix B.4).
-    kl_rise: float = 4 / 30  # Fraction of the budget over which the KL weight then rises linearly to 1.
+    net: LSTM
+    """The LSTMs of prior, posterior and decoder; dropout is applied to the prior only."""
+    flow: Literal["af-af", "iaf-scf"] = "af-af"
+    """The prior: autoregressive, or inverse autoregressive with couplings."""
+    latent_channels: int = 50
+    """Number of latent channels per position."""
+    num_flows: int = 5
+    """Number of layers of the prior that transform the channels of a position."""
+    channel_width: int = 16
+    """Hidden units of the network of such a layer, per channel or pair of channels."""
+    kl_flat: float = 2 / 30
+    """Fraction of the budget with a KL weight of 1e-5 (2 of 30 epochs in appendix B.4)."""
+    kl_rise: float = 4 / 30
+    """Fraction of the budget over which the KL weight then rises linearly to 1."""
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from torch import nn
@@ -63,8 +70,10 @@ class LatentFlowSettings(ModelSettings):
 class CategoricalNfSettings(ModelSettings):
     """A categorical normalizing flow with the density of the autoregressive argmax flow."""
 
-    density: Mixture  # The density p(v).
-    latent_channels: int | None = None  # Number of latent channels per position; default the bits of a class.
+    density: Mixture
+    """The density p(v)."""
+    latent_channels: int | None = None
+    """Number of latent channels per position; default the bits of a class."""
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from unordinal.flows.actnorm import ActNorm
@@ -87,10 +96,14 @@ class CategoricalNfSettings(ModelSettings):
 class VaeSettings(ModelSettings):
     """A VAE of maps with a flow as prior, a flow as posterior and a categorical decoder."""
 
-    density: Levels  # The prior p(z).
-    inverse: MapInverse  # The posterior q(z | x).
-    decoder: DenseNet  # The network of p(x | z).
-    latent_channels: int = 8  # Number of latent channels per pixel.
+    density: Levels
+    """The prior p(z)."""
+    inverse: MapInverse
+    """The posterior q(z | x)."""
+    decoder: DenseNet
+    """The network of p(x | z)."""
+    latent_channels: int = 8
+    """Number of latent channels per pixel."""
 
     def build(self, spec: "DataSpec") -> "LatentFlow":
         from unordinal.flows.actnorm import ActNorm

@@ -189,9 +189,6 @@ class RunEntry:
     bits: float | None  # of the best validation; None before the first one
     when: str  # its last change, local time
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "path": str(self.path)}
-
 
 def list_runs(folder: Path) -> list[RunEntry]:
     """Return the runs below a folder, the newest first; skip folders that cannot be read."""

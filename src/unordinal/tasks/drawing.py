@@ -95,16 +95,9 @@ def sample(
         with_chain: record the chains x_T, ..., x_0 of the first samples (diffusions only).
         on_state: receives the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
     """
-    return draw(
-        model,
-        asked.num,
-        seed=asked.seed,
-        batch_size=asked.batch_size,
-        progress=asked.progress,
-        with_chain=with_chain,
-        on_state=on_state,
-        **model_settings(model, spec, asked),
-    )
+    settings = model_settings(model, spec, asked)
+    settings |= {"seed": asked.seed, "batch_size": asked.batch_size, "progress": asked.progress}
+    return draw(model, asked.num, with_chain=with_chain, on_state=on_state, **settings)
 
 
 def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> dict[str, Any]:

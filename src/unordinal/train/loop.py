@@ -25,10 +25,9 @@ from unordinal.parallel.sharding import (
 )
 from unordinal.runs.checkpoint import model_identity, save_checkpoint
 from unordinal.runs.folder import RunFolder
-from unordinal.train.average import averaged
+from unordinal.train.average import Averaged
 from unordinal.train.batches import Feeder, check_lengths
 from unordinal.train.budget import Budget, parts_for_processes, parts_of_batch
-from unordinal.train.checks import check_precision
 from unordinal.train.optim import build_optimizer, clip_gradients, learning_rate_factor
 from unordinal.train.recompute import recompute_blocks
 from unordinal.train.validation import Validation, Validator
@@ -78,11 +77,10 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
-        check_precision(config, device)
         check_strategy(config, optim, self.hooks)
         seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
-        self.ema = averaged(self.model, optim.ema)
+        self.ema = Averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
             if config.keep == "best" and not model.is_exact:  # to compare with; a sharded model cannot be copied later

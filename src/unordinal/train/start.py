@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import torch
 
-from unordinal.config import RunConfig, differences
+from unordinal.config import RunConfig, TrainConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
@@ -13,7 +13,6 @@ from unordinal.parallel.group import current_group
 from unordinal.parallel.sharding import check_strategy
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.lock import locked
-from unordinal.train.checks import check_precision
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.running import Outcome, train
 
@@ -57,6 +56,12 @@ def train_run(
         if group.is_first:
             reporter.built(made)
         return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
+
+
+def check_precision(config: TrainConfig, device: torch.device) -> None:
+    """Raise a ValueError if the device cannot compute in the precision that is asked for."""
+    if config.precision == "bf16" and device.type != "cuda":
+        raise ValueError(f"`precision` bf16 is for cuda, and this run is on {device.type}; leave it out")
 
 
 def start_run(

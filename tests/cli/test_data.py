@@ -1,22 +1,13 @@
-"""`unordinal presets` and `unordinal data`: what is listed, described, drawn and compared with count models."""
+"""`unordinal data`: what is listed, described, drawn and compared with count models."""
 
 from pathlib import Path
 
 import numpy as np
-import pytest
 from conftest import Cli, refused
 from PIL import Image
 
-from unordinal.cli.catalogue import num_parameters
-from unordinal.data.spec import DataSpec
-from unordinal.recipes import configured
 
-
-def test_presets_and_data_are_listed(cli: Cli, book: Path) -> None:
-    listed = cli("presets", "--parameters", "--json").json["presets"]
-    assert listed["text8/multinomial"]["parameters"]["tiny"] < listed["text8/multinomial"]["parameters"]["paper"]
-    assert "text8/multinomial" in cli("presets").out
-    assert "pretrained:text8-arm" in cli("presets").out
+def test_data_are_listed_and_described(cli: Cli, book: Path) -> None:
     assert "text:PATH" in cli("data").out
     described = cli("data", f"text:{book}", "--alphabet", "chars", "--length", 40, "--json").json
     assert described["num_classes"] == 27
@@ -45,13 +36,3 @@ def test_data_are_described_and_drawn(cli: Cli) -> None:
     assert result.json["event_shape"] == [16, 32]
     assert result.json["categories"][0][0] == "road"
     assert size_of("data.png")[0] > 200
-
-
-@pytest.mark.parametrize(
-    ("preset", "num_classes", "event_shape"),
-    [("text8/arm", 27, (256,)), ("toy/eight-gaussians", 91, (2,)), ("cityscapes/vae", 8, (32, 64))],
-)
-def test_parameters_are_counted_without_the_model(preset: str, num_classes: int, event_shape: tuple[int, ...]) -> None:
-    config = configured(preset, "tiny")
-    model = config.model.build(DataSpec("", num_classes, event_shape))
-    assert num_parameters(config) == sum(p.numel() for p in model.parameters())
