@@ -71,7 +71,7 @@ docs: setup
 	$(BIN)/python docs/build.py
 	@echo "API reference: build/docs/index.html; guides: docs/*.md"
 
-# A wheel with everything, the weights of the models in the box included.
+# A wheel with everything, with the weights of the bundled models.
 dist: setup
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 	@ls -l dist

@@ -154,7 +154,7 @@ class WordDecoder:
             self.spell.create_dictionary_entry(word, count)
         self.vocabulary = Vocabulary.text8()
 
-    def __call__(self, x: Tensor, rate: float) -> Tensor:  # noqa: ARG002
+    def __call__(self, x: Tensor, rate: float) -> Tensor:
         from symspellpy import Verbosity
 
         p = torch.nn.functional.one_hot(x, K).double()

@@ -28,7 +28,7 @@ class FreeLayer(ModuloLayer):
     def logits(self, x: Tensor) -> Tensor:
         return self.free.expand(*x.shape[:2], -1)
 
-    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:  # noqa: ARG002
+    def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
         return self.data_of(u, self.free.expand(*u.shape, -1))
 
 

@@ -352,3 +352,19 @@ def test_an_array_is_scored_by_a_model_of_text_as_its_classes(book: Path) -> Non
         expected = -run.model.elbo(torch.from_numpy(x)).double().mean() / (16 * math.log(2))
     assert score.bits_per_dim == pytest.approx(float(expected), rel=1e-5)
     assert score.split == "the array"
+
+
+@pytest.mark.parametrize("num", [2.5, 0, "3"])
+def test_a_number_of_samples_is_whole(num: Any) -> None:
+    model = unordinal.arm(num_classes=3, length=4)
+    with pytest.raises((ValueError, TypeError), match="whole number"):
+        model.sample(num)
+    run = unordinal.fit("arm", np.zeros((40, 4), int) + np.arange(4) % 3, steps=1, progress=False)
+    with pytest.raises(ValueError, match="`num` must be a whole number"):
+        run.sample(num)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_here_is_refused_in_one_line() -> None:
+    with pytest.raises(ValueError, match="no device cuda here; available: cpu"):
+        unordinal.fit("arm", np.zeros((40, 4), int) + np.arange(4) % 3, steps=1, device="cuda", progress=False)

@@ -237,9 +237,9 @@ def test_tuples_come_back_from_json() -> None:
     "source",
     [
         *(kind("/folder/file") if kind.usage.endswith(":PATH") else kind() for kind in DATASETS.values()),  # type: ignore[call-arg]
-        TextSource("/a.txt", "chars", 32, "0.8,0.1,0.1"),
+        TextSource("/a.txt", alphabet="chars", length=32, split="0.8,0.1,0.1"),
         ArraySource("/a.npy", num_classes=9, letters="abcdefghi", flips=True),
-        GivenSource(None, 5, length=9),
+        GivenSource(None, num_classes=5, length=9),
     ],
     ids=lambda source: source.name,
 )

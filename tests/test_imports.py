@@ -140,7 +140,7 @@ def test_tests_mirror_the_source() -> None:
     there = {path.relative_to(tests).with_suffix("") for path in tests.rglob("test_*.py")}
     top = {
         Path(f"test_{name}")
-        for name in ("imports", "readme", "acceptance", "security", "fuzz", "doors", "docs", "settings")
+        for name in ("imports", "readme", "acceptance", "security", "fuzz", "doors", "docs", "settings", "main")
     }
     assert sorted(map(str, wanted - there)) == []
     assert sorted(str(path) for path in there - wanted - own - top if path.name not in BEHAVIOUR) == []

@@ -165,7 +165,7 @@ def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_samples": 0}, "`num_samples` must be at least 1, got 0"),
+        ({"num_samples": 0}, "`num_samples` must be a whole number of at least 1, got 0"),
         ({"num_samples": 1, "event_shape": (2, 2)}, r"cannot have shape \(2, 2\); the model's is \(2,\)"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
         ({"num_samples": 1, "event_shape": (3,)}, r"sides that are multiples of 2, got \(3,\)"),

@@ -27,10 +27,11 @@ class Wish(Request):
 
     text: Annotated[str, Range(1, served=5)]
     """A text."""
-    num: Annotated[int, Range(1, 9)] = 2  # How many.
-    # A share,
-    # on two lines.
+    num: Annotated[int, Range(1, 9)] = 2
+    """How many."""
     share: Annotated[float, Range(above=0, below=1)] = 0.5
+    """A share,
+    on two lines."""
     kind: Literal["red", "blue"] | None = None
     """A colour."""
     steps: Annotated[int | Literal["all"] | None, Range(1, served=10)] = None
@@ -47,7 +48,7 @@ class Wish(Request):
     """A switch."""
 
 
-def test_the_documentation_is_below_behind_or_above_a_field() -> None:
+def test_the_documentation_is_below_a_field() -> None:
     texts = {name: setting.text for name, setting in settings_of(Wish).items()}
     assert texts["text"] == "A text."
     assert texts["num"] == "How many."

@@ -121,7 +121,7 @@ def score(run: Run | CategoricalModel, data: Any = None, **settings: Any) -> Sco
     asked = Evaluate(**settings)
     loaded = bare_data(run, data)
     part = loaded.split(asked.split or "test")
-    return score_split(run, part, asked, split_name=part.label or asked.split or "test", unit=loaded.spec.unit)
+    return score_split(run, part, asked, split_name=part.short_name or asked.split or "test", unit=loaded.spec.unit)
 
 
 def bare_data(model: CategoricalModel, data: Any) -> Data:
@@ -131,7 +131,7 @@ def bare_data(model: CategoricalModel, data: Any) -> Data:
     if data is None or isinstance(data, str | os.PathLike):
         raise ValueError(f"a bare model is scored on an array of classes or a Data, not on {data!r}")
     loaded = GivenSource(data, split=WHOLE, num_classes=model.num_classes).load()
-    loaded.test.label = "the array"
+    loaded.test.short_name = "the array"
     return loaded
 
 
@@ -157,7 +157,9 @@ def compare(
     for run in (first, second):
         if isinstance(run, Run):
             run_data(run).check_alike(loaded)
+    if isinstance(first, Run) and isinstance(second, Run) and first.vocabulary != second.vocabulary:
+        raise ValueError(f"{first.folder.path} and {second.folder.path} have different alphabets; compare runs of one")
     one, other = (given.model if isinstance(given, Run) else given for given in (first, second))
     part = loaded.split(asked.split or "test")
-    name, unit = part.label or asked.split or "test", loaded.spec.unit
+    name, unit = part.short_name or asked.split or "test", loaded.spec.unit
     return compare_models(one, other, part, asked, split_name=name, unit=unit)

@@ -229,8 +229,8 @@ def sample_shape(
     if unknown:
         raise ValueError(f"sampling from {type(model).__name__} has no setting {', '.join(unknown)}")
     shape = torch.Size(model.event_shape if event_shape is None else event_shape)
-    if num_samples < 1:
-        raise ValueError(f"`num_samples` must be at least 1, got {num_samples}")
+    if not isinstance(num_samples, int) or num_samples < 1:
+        raise ValueError(f"`num_samples` must be a whole number of at least 1, got {num_samples}")
     if len(shape) != len(model.event_shape) or min(shape) < 1:
         raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(model.event_shape)}")
     check_sides(model, tuple(shape))

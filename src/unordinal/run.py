@@ -103,7 +103,7 @@ class Run:
                 raise ValueError(f"the probabilities of {loaded.spec.name} are not known; score train, val or test")
             return score_pmf(self.model, loaded.pmf, asked)
         part = loaded.split(asked.split or "test")
-        name = part.label or asked.split or "test"
+        name = part.short_name or asked.split or "test"
         return score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
 
     def measured(self, asked: Measure) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Settings and requests: frozen dataclasses whose fields have a type, a range, a default and a documentation.
+"""Settings and requests: frozen dataclasses whose fields have a type, a range, a default and a docstring.
 
 A field is declared once. Its declaration checks values from Python, and makes the option of the command line, its help,
 the field of a JSON body and its description in the OpenAPI file. Documentation is the string below a field.

@@ -56,3 +56,9 @@ def test_what_cannot_be_scored_is_refused(cli: Cli, arms: dict[str, Path], diffu
     refused(cli("bits", "--text", "a", *run, "--against", diffusions["maps"]), "has another alphabet")
     Path("bad.txt").write_bytes(b"\xff\xfe")
     refused(cli("bits", "bad.txt", *run), "is not UTF-8 text")
+
+
+def test_characters_that_the_alphabet_lacks_are_noted(cli: Cli, arms: dict[str, Path]) -> None:
+    altered = cli("bits", "--text", "ABC, 1999", "--run", arms["arm"])
+    assert "the model's alphabet lacks" in altered.err
+    assert "lacks" not in cli("bits", "--text", "the cat", "--run", arms["arm"]).err

@@ -1,5 +1,6 @@
 """The command line as a whole: usage, unknown names, tracebacks, and every preset from training to samples."""
 
+import importlib
 import math
 import signal
 import subprocess
@@ -11,9 +12,11 @@ import pytest
 from conftest import SMALL, Cli, refused, small_flags
 
 import unordinal
+from unordinal.api import fit
 from unordinal.cli import COMMANDS
 from unordinal.cli.words import Words
 from unordinal.recipes import experiments
+from unordinal.settings import settings_of
 
 TRAIN = ("train", "text8/multinomial", *SMALL, "--steps", "2")
 BYTES = ("enwik8/multinomial", "enwik8/argmax-ar")  # its other presets are twins of those of text8
@@ -119,3 +122,19 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         assert process.stderr is not None
         assert process.stderr.read() == b""
         assert process.wait() == 128 + signal.SIGPIPE
+
+
+def test_references_to_runs_are_texts_not_paths() -> None:
+    """A path would turn hf:owner/name into another name on Windows."""
+    for command in COMMANDS:
+        module = importlib.import_module(f"unordinal.cli.{command}")
+        for kind in (value for name, value in vars(module).items() if name.endswith("Args")):
+            found = [s for s in settings_of(kind).values() if any("RUN" in getattr(m, "metavar", "") for m in s.marks)]
+            assert all(Path not in setting.types for setting in found)
+
+
+def test_messages_name_no_option_that_the_command_lacks(cli: Cli, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 3, (60, 4, 4))
+    fit("multinomial", x, steps=1, out=tmp_path / "maps", progress=False, **{"net.width": 4, "net.num_heads": 1})
+    refused(cli("bits", "--text", "abc", "--run", tmp_path / "maps"), "bits is for text")
+    assert "--bits" not in cli("bits", "--text", "abc", "--run", tmp_path / "maps").err

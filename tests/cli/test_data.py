@@ -36,3 +36,9 @@ def test_data_are_described_and_drawn(cli: Cli) -> None:
     assert result.json["event_shape"] == [16, 32]
     assert result.json["categories"][0][0] == "road"
     assert size_of("data.png")[0] > 200
+
+
+def test_maps_are_not_printed_as_digits(cli: Cli) -> None:
+    shown = cli("data", "streets", "--height", 16, "--width", 32).out
+    assert "--grid FILE.png shows some of the maps." in shown
+    assert "0 0 0 0" not in shown

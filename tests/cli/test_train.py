@@ -391,7 +391,7 @@ def test_a_free_name_is_the_first_that_is_not_taken(tmp_path: Path) -> None:
 def test_more_weights_than_symbols_get_a_note(cli: Cli, book: Path) -> None:
     words = ("train", "arm", "--data", book, "--length", 16, "--steps", 1, "--batch-size", 2, "--validate-examples", 2)
     large = cli(*words, "--out", "large")
-    assert "it may learn them by heart" in large.err
+    assert "it may memorise them" in large.err
     small = cli(
         *words, "--model.net.width", 4, "--model.net.num-blocks", 1, "--model.net.num-heads", 1, "--out", "small"
     )

@@ -51,7 +51,7 @@ def test_colours_are_classes_with_names(tmp_path: Path) -> None:
     assert data.spec.categories == (("road", "#804080"), ("sky", "#4682b4"), ("a tree", "#00ff00"))
     with pytest.raises(ValueError, match=r"is a colour image \(its mode is RGB\)"):
         load_data(str(folder))
-    with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d, which is none of the 2 colours"):
+    with pytest.raises(ValueError, match=r"the colour #00ff00 at row \d, column \d, which is not one of the 2 colours"):
         load_data(str(folder), colours="road #804080\nsky #4682b4")
 
 

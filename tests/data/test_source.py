@@ -88,16 +88,16 @@ def test_names_that_are_not_data_are_refused(
         source_of(name)
 
 
-def test_a_source_has_a_label_for_results() -> None:
-    assert TextSource("/a/book.txt").label == "book.txt"
-    assert MapsSource("/a/maps/").label == "maps"
-    assert StreetsSource().label == "streets"
-    assert GivenSource([[0, 1]]).label
+def test_a_source_has_a_short_name_for_results() -> None:
+    assert TextSource("/a/book.txt").short_name == "book.txt"
+    assert MapsSource("/a/maps/").short_name == "maps"
+    assert StreetsSource().short_name == "streets"
+    assert GivenSource([[0, 1]]).short_name
 
 
 def test_only_sources_with_a_path_move() -> None:
-    moved = TextSource("/a/book.txt", "chars", 32).moved(lambda path: path.replace("/a", "/b"))
-    assert moved == TextSource("/b/book.txt", "chars", 32)
+    moved = TextSource("/a/book.txt", alphabet="chars", length=32).moved(lambda path: path.replace("/a", "/b"))
+    assert moved == TextSource("/b/book.txt", alphabet="chars", length=32)
     assert CityscapesSource("/a").moved(lambda _: "/b") == CityscapesSource("/b")
     for stays in (CityscapesSource(), StreetsSource(), Enwik8Source()):
         assert stays.moved(lambda _: "/b") is stays
@@ -112,13 +112,13 @@ def test_adapting_takes_what_the_format_has() -> None:
 
 def test_for_a_model_the_settings_are_those_of_its_own_data() -> None:
     own = ArraySource("own", letters="ab", num_classes=2)
-    text = TextSource("a", "chars", 999, "0.5,0.25,0.25")
-    assert text.for_model(TEXT, own, WHOLE) == TextSource("a", "chars", 64, WHOLE)
+    text = TextSource("a", alphabet="chars", length=999, split="0.5,0.25,0.25")
+    assert text.for_model(TEXT, own, WHOLE) == TextSource("a", alphabet="chars", length=64, split=WHOLE)
     array = ArraySource("a", flips=True).for_model(DataSpec("array:own", 2, (9,), None), own, None)
     assert array == ArraySource("a", num_classes=2, letters="ab", length=9)
     maps = MapsSource("a", flips=True).for_model(MAPS, MapsSource("own"), "0,0,1")
     assert maps == MapsSource("a", num_classes=4, levels="0,85,170,255", split="0,0,1")
-    assert StreetsSource(flips=True).for_model(MAPS, maps, None) == StreetsSource(8, 16)
+    assert StreetsSource(flips=True).for_model(MAPS, maps, None) == StreetsSource(map_height=8, map_width=16)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_values_are_checked_when_a_source_is_made() -> None:
     wrong: Any = "text9"
     for make, message in (
         (lambda: TextSource("a", length=0), "`length` must be a whole number of at least 1, got 0"),
-        (lambda: TextSource("a", wrong), "`alphabet` must be one of text8, chars, bytes, got 'text9'"),
+        (lambda: TextSource("a", alphabet=wrong), "`alphabet` must be one of text8, chars, bytes, got 'text9'"),
         (lambda: MapsSource("a", num_classes=1), "`num_classes` must be a whole number of at least 2, got 1"),
-        (lambda: StreetsSource(31), "`map_height` must be even and at least 2, got 31"),
+        (lambda: StreetsSource(map_height=31), "`map_height` must be even and at least 2, got 31"),
         (lambda: CityscapesSource(map_width=0), "`map_width` must be a whole number of at least 2, got 0"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -144,3 +144,14 @@ def test_times_are_uniform_and_spaced_evenly() -> None:
     for steps in (0, 5):
         with pytest.raises(ValueError, match=f"between 1 and 4, the model's own; got {steps}"):
             discrete.spaced_times(steps)
+
+
+@pytest.mark.parametrize("sampler", ["ancestral", "corrected", "first-hitting", "spread", "entropy", "confidence"])
+def test_every_sampler_keeps_known_positions_under_a_mask_of_ones_own(sampler: str) -> None:
+    model = Diffusion(TableNet(K, L, 0, num_input_classes=K + 1), noise=ToyMasking(K), event_shape=(L,))
+    known = torch.full((L,), -1)
+    known[1] = 2
+    steps = 4 if sampler in ("ancestral", "corrected") else 1
+    x = model.sample(200, known=known, sampler=sampler, steps=steps, generator=torch.Generator().manual_seed(0))
+    assert bool((x[:, 1] == 2).all())
+    assert int(x.max()) < K

@@ -5,7 +5,7 @@ import torch
 from appendix_a import AppendixA, index_to_log_onehot
 from torch import Tensor
 
-from unordinal.diffusion.schedules import cosine_schedule
+from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 
 SIZES = [(k, steps) for k in (2, 27, 256) for steps in (2, 100, 1000, 4000)]
@@ -194,3 +194,9 @@ def test_the_loss_is_below_zero_only_by_rounding() -> None:
 def test_an_unknown_output_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown output 'denoisr'; did you mean denoiser"):
         UniformNoise(3, cosine_schedule(4), output="denoisr")
+
+
+def test_uniform_noise_in_continuous_time_is_another_class() -> None:
+    for output in ("leave-one-out", "denoiser"):
+        with pytest.raises(ValueError, match="use `ContinuousUniformNoise` for continuous time"):
+            UniformNoise(3, Schedule(cosine), output=output)

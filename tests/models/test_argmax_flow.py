@@ -269,7 +269,7 @@ def test_a_nan_is_never_turned_into_a_class() -> None:
         (lambda: sized_maps().sample(1, event_shape=(6, 8)), r"multiples of 4, got \(6, 8\)"),
         (lambda: sized_maps().elbo(torch.zeros(1, 4, 6, dtype=torch.long)), r"multiples of 4, got \(4, 6\)"),
         (lambda: made("binary ar").elbo(torch.full((2, L), 3)), "class 3, but num_classes=3"),
-        (lambda: made("binary ar").sample(0), "num_samples` must be at least 1"),
+        (lambda: made("binary ar").sample(0), "num_samples` must be a whole number of at least 1"),
         (lambda: made("binary ar").sample(1, event_shape=(0,)), r"cannot have shape \(0,\)"),
         (lambda: made("binary ar").sample(1, steps=3), "has no setting steps"),
         (lambda: made("binary ar").sample(1, **{"invalid": "drop"}), "not 'drop'"),  # type: ignore[arg-type]

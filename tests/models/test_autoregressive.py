@@ -128,7 +128,7 @@ def test_scoring_in_order_remembers_what_came_before() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_samples": 0}, "num_samples` must be at least 1"),
+        ({"num_samples": 0}, "num_samples` must be a whole number of at least 1"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),
         ({"num_samples": 1, "temperature": -1.0}, "temperature must be a number of at least 0, got -1"),
         ({"num_samples": 1, "prompt": torch.zeros(9, dtype=torch.long)}, "the prompt has 9 symbols, more than the 4"),

@@ -148,7 +148,7 @@ def test_what_is_not_this_models_data_is_refused(x: Tensor, message: str) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_samples": 0}, "num_samples` must be at least 1"),
+        ({"num_samples": 0}, "num_samples` must be a whole number of at least 1"),
         ({"num_samples": 1, "steps": 0}, "between 1 and 4"),
         ({"num_samples": 1, "steps": 5}, "between 1 and 4"),
         ({"num_samples": 1, "event_shape": (0,)}, r"cannot have shape \(0,\)"),

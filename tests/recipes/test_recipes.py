@@ -20,11 +20,13 @@ from unordinal.data.docs import DocsSource
 from unordinal.data.spec import DataSpec
 from unordinal.data.streets import StreetsSource
 from unordinal.data.text import TextSource
+from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.model import CategoricalModel, ExactModel, sample_shape
 from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, generator_of, seed_step
-from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments
+from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, scaled_to
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
 
 SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
@@ -182,9 +184,9 @@ def test_names_and_shapes() -> None:
 def test_data_of_ones_own_take_the_settings_of_the_experiment_that_their_format_has() -> None:
     plain = configured("arm", data=source_of("docs"))
     assert plain.data == DocsSource()  # a model by name leaves data as they are
-    assert configured("text8/arm", data=source_of("docs")).data == DocsSource("text8", 256)
+    assert configured("text8/arm", data=source_of("docs")).data == DocsSource(alphabet="text8", length=256)
     assert configured("enwik8/arm", data=source_of("text:a.txt")).data.adapted(path="a") == TextSource(
-        "a", "bytes", 320
+        "a", alphabet="bytes", length=320
     )
     assert configured("cityscapes/vae", data=source_of("streets")).data == StreetsSource(flips=True)
     rows = source_of([[0, 1], [1, 0]])
@@ -350,3 +352,29 @@ def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:
         model.train().training_loss(x).mean().backward()
     assert int(model.time_sampler.count.sum()) == 6 * 64
     assert not torch.allclose(model.time_sampler.probabilities(), flat)
+
+
+def test_batches_of_short_examples_are_larger() -> None:
+    usual = configured("arm").train.batch_size
+    assert scaled_to(configured("arm"), 28).train.batch_size == usual * round(256 / 28)
+    assert scaled_to(configured("arm"), 2).train.batch_size == 256  # the most
+    assert scaled_to(configured("arm"), 1000).train.batch_size == usual
+    assert scaled_to(configured("arm", "paper"), 28).train.batch_size == configured("arm", "paper").train.batch_size
+    assert scaled_to(configured("text8/arm"), 28).train.batch_size == usual
+
+
+def test_the_dropout_of_absorbing_reaches_its_network() -> None:
+    config = with_settings(configured("absorbing"), {"net.dropout": 0.25})
+    model = config.model.build(DataSpec("letters", 3, (8,)))
+    rates = [part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)]
+    assert set(rates) == {0.25}
+    assert len(rates) == 1 + config.model.net.num_blocks  # type: ignore[attr-defined]
+
+
+def test_default_schedules_have_draws_of_finite_variance() -> None:
+    """Near time 0 the noise of a linear schedule grows as t, whose bound has draws of infinite variance."""
+    early = torch.tensor([1e-4])
+    for noise in (AbsorbingNoise(3), ContinuousUniformNoise(3)):
+        assert float(noise.schedule.noise(early)) < 1e-7
+    for name in ("uniform", "absorbing"):
+        assert configured(name).model.schedule == "cosine"  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ def test_other_data_are_checked_against_the_classes_of_the_run() -> None:
     run = trained_on(x)
     assert data_for(run) is run.data
     assert len(data_for(run, x[:50]).test) == 50
-    assert data_for(run, x[:50]).test.label == "the array"
+    assert data_for(run, x[:50]).test.short_name == "the array"
     for given in (torch.from_numpy(x[:7]), x[:7].tolist()):
         assert len(data_for(run, given).test) == 7
     alike = load_data(x, num_classes=3)
@@ -81,7 +81,7 @@ def test_records_of_fasta_are_named_and_scored_at_the_length_of_the_run(tmp_path
     run = trained_on(str(even))
     whole = data_for(run, even, is_whole=True)
     assert whole.test.names[:2] == ["gene0", "gene1"]
-    assert whole.test.label == "even.fasta"
+    assert whole.test.short_name == "even.fasta"
     assert data_for(run, ragged, is_whole=True).spec.event_shape == (20,)
     (tmp_path / "letters.txt").write_text("ACGT" * 100)
     assert data_for(run, tmp_path / "letters.txt", is_whole=True).spec.vocabulary == run.vocabulary
@@ -99,7 +99,7 @@ def test_texts_are_encoded_with_the_vocabulary_of_the_run(book: Path, tmp_path: 
     found = data_for(run, other, is_whole=True)
     assert found.spec.vocabulary == run.vocabulary
     assert found.spec.event_shape == (16,)
-    assert found.test.label == "other.txt"
+    assert found.test.short_name == "other.txt"
     assert len(found.train) == 0
     np.save(tmp_path / "x.npy", numbers())
     with pytest.raises(ValueError, match=r"is a model of text, but .*x\.npy is not a text"):
@@ -144,3 +144,9 @@ def test_maps_of_other_classes_are_refused(tmp_path: Path) -> None:
         data_for(run, numbers())
     other: Data = load_data(maps[:, :4, :4], num_classes=3)
     run_data(run).check_alike(other)  # of another size, which the model can score
+
+
+def test_runs_of_other_alphabets_are_not_compared_on_an_array_of_classes(tmp_path: Path) -> None:
+    first, second, _ = alphabets(tmp_path)
+    with pytest.raises(ValueError, match="have different alphabets"):
+        compare(first, second, numbers(classes=2))

@@ -191,7 +191,7 @@ def arm() -> AutoregressiveModel:
 def test_a_prompt_is_text_or_classes(prompt: Any) -> None:
     drawn = sample(arm(), spec_of(6), Sample(4, prompt=prompt))
     assert drawn.x[:, :3].tolist() == [[2, 0, 1]] * 4
-    with pytest.raises(ValueError, match="a `prompt` of characters needs text"):
+    with pytest.raises(ValueError, match="`prompt` as text needs a model of text"):
         sample(arm(), DataSpec("codes", K, (6,)), Sample(prompt="cab"))
 
 
@@ -273,3 +273,12 @@ def test_uniform_noise_in_continuous_time_keeps_known_positions() -> None:
     drawn = sample(model, spec_of(), Sample(5, known=[-1, 2]))
     assert drawn.x[:, 1].tolist() == [2] * 5
     assert drawn.steps == MOST_STEPS
+
+
+def test_batches_with_fewer_free_positions_take_fewer_steps_by_default() -> None:
+    known = torch.full((6, 8), -1)
+    known[2:, :5] = 1  # three free positions in the second and third batch, eight in the first
+    drawn = sample(masked(8), spec_of(8), Sample(6, known=known, batch_size=2))
+    assert bool((drawn.x[2:, :5] == 1).all())
+    with pytest.raises(ValueError, match="`steps` must be between 1 and 3"):
+        sample(masked(8), spec_of(8), Sample(6, known=known, batch_size=2, steps=5))

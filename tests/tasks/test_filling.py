@@ -221,3 +221,9 @@ def test_a_model_that_cannot_rank_or_draw_is_refused() -> None:
     uniform = Diffusion(FlatMaps(), noise=ContinuousUniformNoise(2), event_shape=(2, 3))
     with pytest.raises(ValueError, match="cannot rank proposals"):
         fill(uniform, torch.tensor([[0, 1, -1], [1, -1, 0]]))
+
+
+def test_the_kind_says_if_the_model_sees_a_part_of_the_text() -> None:
+    model = AutoregressiveModel(ClassTransformer(27, width=8, num_blocks=1, num_heads=1), event_shape=(16,))
+    assert fill_text(model, TEXT8, Fill("the c_t sat")).kind == "exact, of the whole"
+    assert fill_text(model, TEXT8, Fill("the c_t sat on the mat")).kind == "exact, of the part that the model sees"

@@ -30,7 +30,7 @@ def test_lines_keep_their_numbers_and_have_the_bits_of_their_classes() -> None:
         (1, "the cat", "the cat"),
         (4, "Sat, on", "sat on"),
     ]
-    assert [line.num_altered for line in lines] == [0, 3]  # S, the comma and the space behind it
+    assert [line.bits.num_altered for line in lines] == [0, 3]  # S, the comma and the space behind it
     alone = bits_of(model, [Vocabulary.text8().encode("sat on")])[0]
     assert lines[1].bits.bits == pytest.approx(alone.bits)
     assert lines[1].score == pytest.approx(alone.per_symbol)

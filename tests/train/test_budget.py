@@ -30,9 +30,6 @@ def test_with_steps_and_minutes_training_ends_with_the_first_that_is_spent() -> 
     assert both.fraction(50, 6) == pytest.approx(0.5)
     assert both.fraction(10, 30) == pytest.approx(0.5)
     assert both.fraction(100, 1) == both.fraction(1, 60) == 1
-    assert both.is_spent(100, 1, 0.1)
-    assert both.is_spent(3, 60, 0.1)
-    assert not both.is_spent(99, 50, 0.1)
 
 
 def test_validations_are_a_tenth_of_the_budget_but_at_most_a_thousand_steps_apart() -> None:
@@ -43,11 +40,14 @@ def test_validations_are_a_tenth_of_the_budget_but_at_most_a_thousand_steps_apar
     assert [step for step in range(1, 96) if budget.wants_validation(step, 0.0, 0.0)] == list(range(10, 96, 10))
 
 
-def test_a_budget_is_spent_when_nothing_is_left_but_a_validation() -> None:
-    steps, timed = Budget.of(TrainConfig(steps=10), 1), Budget.of(TrainConfig(minutes=1), 1)
-    assert [steps.is_spent(step, 0.0, 1e9) for step in (9, 10, 11)] == [False, True, True]
-    assert not timed.is_spent(1, 56.9, 1.0)
-    assert timed.is_spent(1, 57.0, 1.0)
+def test_a_finished_run_continues_only_with_a_larger_budget() -> None:
+    """However long its validations took: minutes and steps are compared with those it had."""
+    steps, timed = Budget.of(TrainConfig(steps=10), 1), Budget.of(TrainConfig(minutes=3), 1)
+    assert [steps.is_more_than([spent, None]) for spent in (9, 10, 11)] == [True, False, False]
+    assert timed.is_more_than([None, 120.0])
+    assert not timed.is_more_than([None, 180.0])
+    assert timed.is_more_than([10, None])  # from steps to minutes
+    assert Budget.of(TrainConfig(steps=10, minutes=3), 1).is_more_than([10, 120.0])
 
 
 NETWORKS: dict[str, tuple[ModelSettings, int]] = {

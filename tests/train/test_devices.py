@@ -14,7 +14,7 @@ from unordinal.config import RunConfig
 from unordinal.data import Data
 from unordinal.recipes import RECIPES
 from unordinal.runs.folder import RunFolder
-from unordinal.train.average import averaged
+from unordinal.train.average import Averaged
 from unordinal.train.batches import Feeder
 from unordinal.train.loop import Loop
 from unordinal.train.optim import build_optimizer
@@ -70,7 +70,7 @@ def test_losses_and_steps_follow_the_device(name: str, book: Path) -> None:
     assert loss.device.type == "meta"
     loss.sum().backward()
     optimizer = build_optimizer(model, config.optim, config.train.lr)
-    average = averaged(model, 0.9)
+    average = Averaged(model, 0.9)
     optimizer.step()
     average.update_parameters(model)
     average.update_parameters(model)
@@ -102,5 +102,5 @@ def test_bf16_is_refused_where_there_is_no_cuda(book: Path, tmp_path: Path) -> N
     config, data = small_run("arm", book)
     train = replace(config.train, precision="bf16")
     model = config.model.build(data.spec)
-    with pytest.raises(ValueError, match="`precision` bf16 is for cuda, and this run is on cpu; leave it out"):
+    with pytest.raises(ValueError, match="`precision` bf16 needs cuda, but this run is on cpu"):
         Loop(model, data, train, config.optim, RunFolder(tmp_path), torch.device("cpu"))

@@ -13,10 +13,11 @@ from unordinal.data import Data, load_data
 from unordinal.data.arrays import ArraySource
 from unordinal.data.given import GivenSource
 from unordinal.model import CategoricalModel
+from unordinal.parallel.sharding import check_precision
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.log import SilentReporter
-from unordinal.train.start import check_precision, start_run, train_run
+from unordinal.train.start import start_run, train_run
 
 CONFIG = replace(
     with_settings(configured("arm"), {"net.width": 8, "num_blocks": 1, "num_heads": 1, "steps": 3, "batch_size": 4}),
@@ -101,7 +102,7 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_made_of_settings_or_data_that_cannot_be(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with pytest.raises(ValueError, match="`precision` bf16 is for cuda"):
+    with pytest.raises(ValueError, match="`precision` bf16 needs cuda"):
         train_run(with_settings(CONFIG, {"precision": "bf16"}), numbers(), folder)
     with pytest.raises(ValueError, match="the val split has no examples"):
         train_run(CONFIG, load_data(np.eye(8, dtype=int), split="1,0,0"), folder)
@@ -112,7 +113,7 @@ def test_nothing_is_made_of_settings_or_data_that_cannot_be(tmp_path: Path) -> N
 
 def test_short_floats_are_for_cuda() -> None:
     for device in ("cpu", "mps", "meta"):
-        with pytest.raises(ValueError, match=f"bf16 is for cuda, and this run is on {device}; leave it out"):
+        with pytest.raises(ValueError, match=f"bf16 needs cuda, but this run is on {device}"):
             check_precision(TrainConfig(precision="bf16"), torch.device(device))
         check_precision(TrainConfig(), torch.device(device))
     check_precision(TrainConfig(precision="bf16"), torch.device("cuda"))

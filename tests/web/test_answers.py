@@ -148,3 +148,8 @@ def test_a_bound_has_the_same_bits_whatever_runs_beside_it(runs: dict[str, Run])
 
     first, second, third = asyncio.run(both())
     assert first == second == third
+
+
+def test_a_bundled_model_may_be_named_without_its_prefix(runs: dict[str, Run]) -> None:
+    served = Answers({"pretrained:small": runs["arm"]})
+    assert served.chosen("small", "sample") is served.chosen("pretrained:small", "sample") is runs["arm"]

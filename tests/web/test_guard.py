@@ -55,9 +55,9 @@ def test_a_good_request_passes_with_its_body_and_safe_headers() -> None:
 @pytest.mark.parametrize(
     ("headers", "parts", "status", "part"),
     [
-        ({"host": "evil.example"}, (b"",), 421, "another name"),
-        ({}, (b"",), 421, "another name"),
-        ({"host": "localhost.evil.example"}, (b"",), 421, "another name"),
+        ({"host": "evil.example"}, (b"",), 421, "host name is not allowed"),
+        ({}, (b"",), 421, "host name is not allowed"),
+        ({"host": "localhost.evil.example"}, (b"",), 421, "host name is not allowed"),
         ({"host": "localhost", "origin": "http://evil.example"}, (b"",), 403, "other sites"),
         ({"host": "localhost:80", "origin": "http://localhost:81"}, (b"",), 403, "other sites"),
         ({"host": "localhost", "origin": "null"}, (b"",), 403, "other sites"),

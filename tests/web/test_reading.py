@@ -55,7 +55,7 @@ def test_a_good_request_is_read() -> None:
         (b"[1]", 400, "expected a JSON object, got a list"),
         (b"3", 400, "expected a JSON object, got 3"),
         (b'{"text": "\xff"}', 400, "not UTF-8: byte 0xff at 10"),
-        (b'{"text": "a", "num": NaN}', 400, "NaN is not a number"),
+        (b'{"text": "a", "num": NaN}', 400, "NaN is not allowed in JSON"),
         (b'{"text": "a", "num": 1' + b"0" * 5000 + b"}", 400, "too many digits"),
         (b'{"text": "a", "text": "b"}', 400, "given twice"),
         (b"{}", 422, "the field `text` is missing"),

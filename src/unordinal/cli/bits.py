@@ -84,7 +84,7 @@ def main(words: Words) -> int:
             print(f"{line.number:>6}{extra}{line.bits.per_symbol:9.3f}{error}  {found}")
         columns = "line, score, bits" if has_score else "line, bits"
         say(f"{counted(len(shown), 'line')}: {columns} per character, text; the most surprising first.")
-    altered = sum(line.num_altered for line in lines)
+    altered = sum(line.bits.num_altered for line in lines)
     if altered:
         say(f"Note: the model's alphabet lacks {counted(altered, 'character')}, read as plain letters or spaces.")
     return 0

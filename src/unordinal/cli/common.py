@@ -77,8 +77,6 @@ def text_of(path: Path) -> str:
 
 # Settings whose options have another name than they have in Python.
 FLAGS = {"split": "--data-split", "map_height": "--height", "map_width": "--width", "num_samples": "--num"}
-# Words in backticks that are names, not settings: they stay as they are.
-NAMES = {"counts", "xz", "train", "val", "test"}
 SETTING = re.compile(r"`([a-z][a-z0-9_.]*)`")
 
 

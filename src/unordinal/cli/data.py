@@ -1,4 +1,4 @@
-"""`unordinal data [NAME]`: which data there are, or what some data are."""
+"""`unordinal data [NAME]`: list data sets, or describe one."""
 
 from dataclasses import dataclass
 from pathlib import Path

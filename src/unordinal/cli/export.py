@@ -50,7 +50,7 @@ def main(words: Words) -> int:
     run = load(args.run)
     if run.model.network is None:
         raise ValueError(
-            f"{args.run} is of {run.config.preset}, which has no single network; export a diffusion or arm"
+            f"{args.run} is a {run.config.preset}, which has no single network to export; export a diffusion or arm"
         )
     with progress("Exporting", None):
         export_onnx(run.model, run.spec, args.file)

@@ -24,9 +24,9 @@ DEFAULT, JUDGE = "pretrained:text8-absorbing", "pretrained:text8-arm"
 class FillArgs(MachineArgs):
     """Fill the gaps of a text, or of a map.
 
-    Every missing letter is one sign, so that a gap has a fixed length. Proposals of a masked diffusion are ranked by
-    the exact log-probability of the whole text under an autoregressive model if one has the same alphabet, otherwise by
-    the diffusion's own probability of the gaps, from left to right.
+    Write one _ for each missing letter. Proposals of a diffusion over a-z and space are ranked by the exact
+    log-probability of the whole text under pretrained:text8-arm. Other proposals are ranked by the model's own
+    probability of the gaps, from left to right.
 
     Examples:
         unordinal fill "the ____ of the city"

@@ -33,7 +33,7 @@ def write_grid(path: Path, groups: "Sequence[tuple[str, Tensor]]", spec: "DataSp
 
 
 def first_maps(data: "Data", split: str, num: int) -> "Tensor":
-    """Return the first examples of a split."""
+    """Return the first `num` maps of a split."""
     import numpy as np
 
     data.require(split)

@@ -34,7 +34,7 @@ class TrainArgs(MachineArgs):
         unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
     """
 
-    FIRST: ClassVar = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "seed", "json")
+    FIRST: ClassVar = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "threads", "json")
     preset: Annotated[str | None, POSITIONAL, Flag(metavar="MODEL")] = None
     """A model (arm, multinomial, ...), or an experiment of the paper (text8/arm); `unordinal presets` lists them."""
     data: Annotated[str | None, Flag(metavar="DATA")] = None
@@ -205,7 +205,7 @@ def train_and_tell(
             say(f"{text[0].upper()}{text[1:]}.")
         if facts["parameters"] > data.train.symbols.size:
             symbols = data.train.symbols.size
-            say(f"Note: {facts['parameters']:,} weights for {symbols:,} symbols: it may learn them by heart.")
+            say(f"Note: {facts['parameters']:,} weights for {symbols:,} symbols: it may memorise them.")
         say(f"Run folder: {path}")
 
     reporter = TrainingReporter(unit, report)
@@ -247,7 +247,7 @@ def tell(result: "Outcome", data: "Data", path: Path, advice: str) -> None:
 
 
 def plain_number(value: Any) -> str:
-    """Return a count with its thousands apart; anything else as it is."""
+    """Return a count with thousands separators; anything else as it is."""
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

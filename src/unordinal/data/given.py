@@ -26,7 +26,7 @@ class GivenSource(ArraySettings):
     has_split: ClassVar[bool] = False
 
     @property
-    def label(self) -> str:
+    def short_name(self) -> str:
         return "the array"
 
     @property

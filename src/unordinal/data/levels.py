@@ -93,7 +93,7 @@ class Colours:
             row, column = wrong[0].tolist()
             raise ValueError(
                 f"{where} has the colour #{int(wanted[row, column]):06x} at row {row}, column {column}, "
-                f"which is none of the {len(codes)} colours in `colours`"
+                f"which is not one of the {len(codes)} colours in `colours`"
             )
         return place.astype(np.uint8)
 

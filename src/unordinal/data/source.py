@@ -40,7 +40,7 @@ class Source(Checked, ABC):
         return self.key
 
     @property
-    def label(self) -> str:
+    def short_name(self) -> str:
         """A short name for results."""
         return self.name
 
@@ -149,7 +149,7 @@ class FileSource(Source):
         return f"{self.key}:{self.path}"
 
     @property
-    def label(self) -> str:
+    def short_name(self) -> str:
         return self.path.rstrip("/").rpartition("/")[2]
 
     def moved(self, move: Callable[[str], str]) -> Source:

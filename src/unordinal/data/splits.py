@@ -33,7 +33,7 @@ class Split:
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
         self.symbols, self.length, self.flips = symbols, length, flips
-        self.label = ""  # what it is called in results, where it is all of a file
+        self.short_name = ""  # what it is called in results, where it is all of a file
         self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
     def __len__(self) -> int:

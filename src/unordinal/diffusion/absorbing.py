@@ -102,20 +102,6 @@ class AbsorbingNoise(NoiseProcess):
         shown = torch.nn.functional.one_hot(z, self.num_input_classes).to(r)
         return torch.where((z == self.mask).unsqueeze(-1), masked, shown)
 
-    def impose(self, z: Tensor, known: Tensor | None, t: Time, *, generator: Rng = None) -> Tensor:
-        """Known positions are shown from the start."""
-        return z if known is None else torch.where(known < 0, z, known)
-
-    def can_redraw(self, z: Tensor) -> Tensor:
-        return z != self.mask
-
-    def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
-        return torch.where(chosen, self.mask, z)
-
-    def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:
-        """Positions that are shown hold data, at any time."""
-        return draw_categorical(logits, generator)
-
     @property
     def has_paths(self) -> bool:
         return self.num_steps is not None

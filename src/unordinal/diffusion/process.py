@@ -177,21 +177,25 @@ class NoiseProcess(ABC):
         """
         if known is None:
             return z
+        if self.mask is not None:  # known positions are shown from the start
+            return torch.where(known < 0, z, known)
         given = known.clamp(min=0)
         noisy = given if t == 0 else self.corrupt(given, torch.full((len(z),), t), generator=generator)
         return torch.where(known < 0, z, noisy)
 
     def can_redraw(self, z: Tensor) -> Tensor:
         """Return which positions of x_t = z a Gibbs step may redraw: (B, *D) booleans."""
-        return torch.ones_like(z, dtype=torch.bool)
+        return torch.ones_like(z, dtype=torch.bool) if self.mask is None else z != self.mask
 
     def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
         """Return what the network reads when the chosen positions of x_t = z are to be redrawn: (B, *D)."""
-        return z
+        return z if self.mask is None else torch.where(chosen, self.mask, z)
 
     def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:
         """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
         x = draw_categorical(logits, generator)
+        if self.mask is not None:  # positions that are shown hold data, at any time
+            return x
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)
 
     def complement(self, x: Tensor, z: Tensor) -> Tensor:

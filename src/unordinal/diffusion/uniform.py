@@ -53,6 +53,8 @@ class UniformNoise(NoiseProcess):
 
     def __init__(self, num_classes: int, schedule: Schedule, *, output: str = "leave-one-out"):
         check_known("output", output, self.OUTPUTS)
+        if schedule.num_steps is None and type(self) is UniformNoise:
+            raise ValueError("`UniformNoise` has discrete steps; use `ContinuousUniformNoise` for continuous time")
         self.num_classes, self.schedule = num_classes, schedule
         last = torch.tensor(schedule.num_steps or 1, device="cpu")
         self.last_alpha = float(schedule.log_alpha(last).exp())
@@ -235,10 +237,12 @@ class ClassTerms(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, ratio: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        log_norm = logits.logsumexp(dim=-1)
-        log_odds = (log_norm - ratio.log()).unsqueeze(-1)
-        ctx.save_for_backward(logits, log_norm, log_odds, x, z)
-        sum_log1p = (logits - log_odds).exp_().log1p_().sum(dim=-1)
+        most = logits.amax(dim=-1, keepdim=True)
+        share = (logits - most).exp_()  # of the largest; the one tensor of this size
+        total = share.sum(dim=-1)
+        sum_log1p = share.mul_((ratio / total).unsqueeze(-1)).log1p_().sum(dim=-1)
+        log_norm = most.squeeze(-1) + total.log()
+        ctx.save_for_backward(logits, log_norm, (log_norm - ratio.log()).unsqueeze(-1), x, z)
         log_r_x, log_r_z = (logits.gather(-1, c.unsqueeze(-1)).squeeze(-1) - log_norm for c in (x, z))
         return log_r_x, log_r_z, sum_log1p
 

@@ -98,7 +98,7 @@ class ModuloLayer(nn.Module, ABC):
 
     @abstractmethod
     def inverse(self, u: Tensor, advance: Advance | None = None) -> Tensor:
-        """Classes x of u: (B, L) -> (B, L); `advance` is told of the places done."""
+        """Return the classes x of u: (B, L) -> (B, L); `advance` receives the number of positions done."""
 
     def parts(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         location, scale = logits.split([self.num_classes, self.num_outputs - self.num_classes], dim=-1)

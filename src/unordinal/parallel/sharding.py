@@ -31,6 +31,12 @@ def check_strategy(config: TrainConfig, optim: OptimConfig, hooks: TrainingHooks
         raise ValueError("`compile` does not go with `strategy` fsdp; leave one of them out")
 
 
+def check_precision(config: TrainConfig, device: torch.device) -> None:
+    """Raise a ValueError if the device cannot compute in the precision that is asked for."""
+    if config.precision == "bf16" and device.type != "cuda":
+        raise ValueError(f"`precision` bf16 needs cuda, but this run is on {device.type}; leave `precision` out")
+
+
 def blocks_of(model: nn.Module) -> list[nn.Module]:
     """The blocks that the networks of a model are made of: modules that say they are one."""
     return [module for module in model.modules() if getattr(module, "is_block", False)]
@@ -68,14 +74,14 @@ def is_spread(value: Any) -> bool:
     return tensors is not None and isinstance(value, tensors.DTensor)
 
 
-def gather_no_longer(model: nn.Module) -> None:
-    """Let go of weights that a sharded model has gathered to be scored."""
+def free_gathered_weights(model: nn.Module) -> None:
+    """Free the weights that a sharded model gathered for scoring."""
     for module in model.modules():
         if is_sharded(module):
             module.reshard()  # type: ignore[operator]
 
 
-def sum_between_parts(model: nn.Module, *, is_last: bool) -> None:
+def sync_after_last_part(model: nn.Module, *, is_last: bool) -> None:
     """Let the gradients of a sharded model be summed over processes after the last part of a batch only."""
     if is_sharded(model):
         model.set_requires_gradient_sync(is_last)  # type: ignore[operator]

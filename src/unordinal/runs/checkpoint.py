@@ -153,8 +153,8 @@ def read_notes(path: Path) -> dict[str, Any]:
 def load_newest(folder: Path, model: str, warn: Callable[[str], None]) -> dict[str, Any] | None:
     """Return the state of the newest checkpoint that is whole; None if there are no checkpoints.
 
-    A checkpoint that cannot be used is renamed to damaged-step-N, and `warn` is told why. If none can be used, the last
-    reason is raised.
+    A checkpoint that cannot be used is renamed to damaged-step-N, and `warn` receives the reason. If none can be used,
+    the last error is raised.
     """
     unusable: list[tuple[Path, CheckpointError]] = []
     for path in sorted(checkpoints_in(folder), key=step_of, reverse=True):

@@ -92,7 +92,7 @@ class RunData:
             raise ValueError(f"{self.where} is {kinds[0]}, but {source.name} {kinds[1]}")
         loaded = source.for_model(self.spec, own, split).load(vocabulary=self.spec.vocabulary, progress=progress)
         if split == WHOLE:
-            loaded.test.label = source.label
+            loaded.test.short_name = source.short_name
         self.check_alike(loaded)
         return loaded
 
@@ -105,7 +105,7 @@ class RunData:
                 f"{other}it has {theirs.num_classes} classes and examples of shape {theirs.event_shape}, "
                 f"not {ours.num_classes} and {ours.event_shape}"
             )
-        is_array = theirs.vocabulary is None and loaded.test.label == "the array"  # given as the run's own classes
+        is_array = theirs.vocabulary is None and loaded.test.short_name == "the array"  # given as the run's own classes
         if ours.vocabulary != theirs.vocabulary and not is_array:
             symbols = [described(spec) for spec in (theirs, ours)]
             raise ValueError(f"{other}its classes are {symbols[0]}, not {symbols[1]}")

@@ -1,9 +1,8 @@
 """Correct substituted symbols of a sequence: the spell-checking of the paper, at the noise level of the errors.
 
-A uniform diffusion predicts the clean symbols from a noisy sequence. At the noise at which a symbol is wrong as often
-as in the sequence at hand, its prediction is the posterior of every symbol given the whole sequence, so that the
-likeliest symbol is the best correction of single symbols. Only substitutions are corrected: nothing is inserted or left
-out.
+A uniform diffusion predicts the clean symbols from a noisy sequence. If the noise level equals the error rate of the
+sequence, the prediction is the posterior of every symbol given the whole sequence, and the likeliest symbol is the best
+correction. Only substitutions are corrected: nothing is inserted or deleted.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from unordinal.tasks.beam import beam_search
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.windows import batches, joined, windows
 
-ERROR_RATE = 0.02  # unless told otherwise
+ERROR_RATE = 0.02  # by default
 BEAM = 16
 MARGIN = 32  # how far from the edge of a window a correction counts
 ROWS = 128  # beams of all windows that are searched at a time, which bounds the memory
@@ -101,7 +100,7 @@ def correct_reading(
         reading: the text as the model sees it.
         posterior: the probabilities of the clean symbols, from `diffusion_posterior` or `autoregressive_posterior`.
         threshold: the least probability of a suggestion.
-        progress: is told how many symbols are done.
+        progress: receives the number of symbols done.
     """
     if len(reading.x) == 0 or not bool(reading.is_free.any()):
         return Correction(reading.text, ())
@@ -157,7 +156,7 @@ def diffusion_posterior(
         error_rate: the share of symbols that are wrong.
         passes: how often the network reads the sequence.
         is_fixed: positions (L,) that are known to be right, and stay as they are between passes; None for none.
-        advance: is told how many symbols are done.
+        advance: receives the number of symbols done.
 
     Returns:
         Probabilities, of shape (L, K).
@@ -227,7 +226,7 @@ def autoregressive_posterior(
 
 
 def scaled(advance: Advance, whole: float, part: float) -> None:
-    """Report that a part of some work is done."""
+    """Report progress: `part`, a fraction of 1, of `whole` units of work."""
     advance(whole * part)
 
 

@@ -18,7 +18,7 @@ from unordinal.tasks.reading import read
 
 BATCH = 32
 CHAINS = 4  # number of samples whose chain is recorded
-MOST_STEPS = 256  # of a diffusion, unless told: thousands keep a laptop busy for minutes
+MOST_STEPS = 256  # default for a diffusion: thousands keep a laptop busy for minutes
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,10 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
     if asked.known is not None:
         settings["known"] = as_classes(asked.known, "known")
     if model.denoiser is not None:
-        free = math.prod(shape or model.event_shape)
-        if asked.known is not None:
-            each = math.prod(settings["known"].shape[-len(model.event_shape) :])
-            free = max(1, int((settings["known"] < 0).reshape(-1, max(1, each)).sum(dim=1).max()))
-        settings["steps"] = chosen_steps(asked.steps, model.denoiser.whole_calls(asked.sampler, free))
         settings |= {"sampler": asked.sampler, "top_p": asked.top_p, "greedy_tail": asked.greedy_tail}
+        if asked.known is None or asked.steps is not None:  # otherwise `draw` chooses a number for each batch
+            free = num_free(model, asked.known, shape)
+            settings["steps"] = chosen_steps(asked.steps, model.denoiser.whole_calls(asked.sampler, free))
     if model.stepper is not None:
         settings |= {"prompt": encoded_prompt(asked.prompt, spec), "particles": asked.particles}
     if model.denoiser is not None or model.stepper is not None:
@@ -125,8 +123,16 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
     return settings
 
 
+def num_free(model: CategoricalModel, known: Any, shape: tuple[int, ...] | None = None) -> int:
+    """Return the number of positions to draw, at most that of any sample where some are `known`."""
+    if known is None:
+        return math.prod(shape or model.event_shape)
+    free = as_classes(known, "known") < 0
+    return max(1, int(free.reshape(-1, max(1, math.prod(free.shape[-len(model.event_shape) :]))).sum(dim=1).max()))
+
+
 def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
-    """Return how many network calls a diffusion makes, at most 256 unless told otherwise."""
+    """Return how many network calls a diffusion makes, by default at most 256."""
     if asked == "all" and whole is None:
         raise ValueError("`steps` all is for diffusions in discrete steps; in continuous time give a number")
     if asked == "all":
@@ -151,11 +157,11 @@ def sample_shape(spec: DataSpec, asked: Sample) -> tuple[int, ...] | None:
 
 
 def encoded_prompt(prompt: Any, spec: DataSpec) -> Any:
-    """Return the classes of a prompt; a text is read as the model reads texts, capitals as small letters if need be."""
+    """Return the classes of a prompt; a text is first mapped to the model's alphabet, capitals to small letters."""
     if not isinstance(prompt, str):
         return prompt
     if spec.vocabulary is None:
-        raise ValueError(f"a `prompt` of characters needs text; the classes of {spec.name} have none")
+        raise ValueError(f"`prompt` as text needs a model of text; {spec.name} has no characters, give classes instead")
     return read(prompt, spec.vocabulary).x
 
 
@@ -219,12 +225,15 @@ def draw(
                 on_state(t, x)
 
         watcher.state = note
-        known = settings.pop("known", None)
+        known, has_default = settings.pop("known", None), "steps" not in settings
         is_each = known is not None and known.dim() > len(model.event_shape) and len(known) == num
         for start in range(0, num, batch_size):
             size = min(batch_size, num - start)
             if known is not None:
                 settings["known"] = known[start : start + size] if is_each else known
+            if known is not None and has_default and model.denoiser is not None:
+                whole = model.denoiser.whole_calls(settings.get("sampler"), num_free(model, settings["known"]))
+                settings["steps"] = chosen_steps(None, whole)
             parts.append(model.sample(size, generator=generator, **settings).cpu())
     x = torch.cat(parts)
     num_invalid = int((x >= model.num_classes).sum())

@@ -12,7 +12,7 @@ from unordinal.data.spec import DataSpec, Vocabulary
 from unordinal.model import CategoricalModel, as_classes, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.settings import PYTHON_ONLY, Range, Request, Seed
-from unordinal.tasks.drawing import chosen_steps, draw
+from unordinal.tasks.drawing import draw
 from unordinal.tasks.reading import Reading, read
 
 DRAWS_PER_PROPOSAL = 8  # so that equal draws still leave enough different ones
@@ -127,7 +127,7 @@ def fill(
         judge: the log-probabilities by which proposals are ranked; by default the model's own, when it shows the free
             positions from left to right.
         seed: the seed of the draws.
-        progress: is told how many draws are done.
+        progress: receives the number of draws done.
 
     Returns:
         The proposals, (N, *D), the likeliest first, and their log-probabilities (N,) in nats.
@@ -142,16 +142,11 @@ def fill(
         found = known.expand(len(ways), *known.shape).clone()
         found[:, known < 0] = ways
     else:
-        steps: dict[str, Any] = (
-            {} if model.denoiser is None else {"steps": chosen_steps(None, model.denoiser.whole_calls(None, free))}
-        )
+        given: Any = {"known": known, "event_shape": tuple(known.shape), "batch_size": BATCH, "progress": progress}
         parts = [
-            draw(
-                model, -(-draws // 2), seed=seed + index, batch_size=BATCH, progress=progress,
-                known=known, event_shape=tuple(known.shape), temperature=temperature, **steps,
-            ).x
+            draw(model, -(-draws // 2), seed=seed + index, temperature=temperature, **given).x
             for index, temperature in enumerate((1.0, SHARP))
-        ]  # fmt: skip
+        ]
         found = torch.unique(torch.cat(parts), dim=0)
     with progress("Ranking", len(found)) as advance, watching(Watcher(advance)):  # a judge reports to the watcher
         scores = torch.cat([(judge or own_judge(model, known))(part) for part in found.split(BATCH)])
@@ -172,13 +167,13 @@ def own_judge(model: CategoricalModel, known: Tensor) -> Judge:
             return model.orders(x, order, num_given=int(is_known.sum())).double().cpu()
         if model.is_exact:
             return model.elbo(x).double().cpu()
-        raise ValueError("this model cannot rank proposals; it takes an autoregressive model to judge them")
+        raise ValueError("this model cannot rank proposals; give an autoregressive model as `judge`")
 
     return judge
 
 
 def judge_of(model: CategoricalModel) -> Judge:
-    """Return the exact log-probability under a model as a judge."""
+    """Return a function that ranks proposals by their exact log-probability under a model."""
 
     @torch.no_grad()
     def judge(x: Tensor) -> Tensor:

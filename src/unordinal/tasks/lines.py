@@ -1,6 +1,6 @@
 """How surprising every line of a text, or every example of an array, is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from torch import Tensor
@@ -42,7 +42,6 @@ class Line:
         symbols: the line as the model sees it.
         bits: its bits.
         score: how unusual it is, in bits per symbol: its bits, less those of a reference if there is one.
-        num_altered: how many of its characters the model sees as others, because its alphabet lacks them.
     """
 
     number: int
@@ -50,13 +49,17 @@ class Line:
     symbols: str
     bits: Bits
     score: float
-    num_altered: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain values for JSON."""
         values: dict[str, Any] = {"line": self.number, "text": self.text, "bits": self.bits.bits}
         values |= {"error": self.bits.error, "bits_per_symbol": self.bits.per_symbol, "score": self.score}
-        return {**values, "symbols": self.symbols, "num_altered": self.num_altered, "positions": self.bits.positions}
+        return {
+            **values,
+            "symbols": self.symbols,
+            "num_altered": self.bits.num_altered,
+            "positions": self.bits.positions,
+        }
 
 
 def measure(
@@ -84,7 +87,8 @@ def measure(
     for (number, part), (x, altered), bits, other in zip(numbered, readings, found, others, strict=True):
         score = (abs(bits.bits - other) if asked.typical else bits.bits - other) / bits.num_symbols
         symbols = "" if spec.vocabulary is None or spec.is_map else spec.vocabulary.decode(x)
-        lines.append(Line(number, part if isinstance(part, str) else "", symbols, bits, score, altered))
+        text = part if isinstance(part, str) else ""
+        lines.append(Line(number, text, symbols, replace(bits, num_altered=altered), score))
     return lines
 
 

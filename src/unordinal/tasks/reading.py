@@ -1,4 +1,4 @@
-"""A person's text in the alphabet of a model, such that changes can be written back into the text.
+"""Map a user's text to a model's alphabet, and write changes back into the original text.
 
 A model of text8 knows a-z and single spaces, and people write capitals, accents, digits and commas. `read` finds for
 every class that the model sees the piece of the text that it stands for, and `written` puts changed classes back. Text
@@ -36,7 +36,7 @@ class Reading:
 
     @property
     def num_altered(self) -> int:
-        """How many characters of the text the model sees as others, because its alphabet lacks them."""
+        """How many characters of the text are replaced by others because the model's alphabet lacks them."""
         if self.vocabulary.kind == "bytes":
             return 0
         seen = zip(self.spans, self.vocabulary.decode(self.x), strict=True)

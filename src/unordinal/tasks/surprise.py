@@ -31,12 +31,14 @@ class Bits:
         error: their standard error; None where they are exact.
         num_symbols: the number of symbols of the example.
         positions: the bits of each position, where the model has them.
+        num_altered: how many characters of a text were replaced by others because the model's alphabet lacks them.
     """
 
     bits: float
     error: float | None
     num_symbols: int
     positions: tuple[float, ...] | None = None
+    num_altered: int = 0
 
     @property
     def per_symbol(self) -> float:
@@ -49,9 +51,9 @@ def bits_of(
 ) -> list[Bits]:
     """Return the bits of examples, each of shape (*D); sequences may have different lengths.
 
-    An autoregressive model gives exact bits of each position given those before it. In an example that is longer than
-    those it was trained on, a position sees the 64 to 255 positions before it (with examples of 256). Other models give
-    a bound of the whole, averaged over several draws, with its error.
+    An autoregressive model gives exact bits of each position given those before it. Longer examples than those of
+    training are scored in windows: with a training length of 256, each position sees the 64 to 255 positions before it.
+    Other models give a bound for the whole example, the mean of several draws, with its standard error.
     """
     if any(len(x) == 0 for x in examples):
         raise ValueError("an example without symbols has no bits; leave empty ones out")

@@ -9,16 +9,16 @@ from unordinal.parallel.randomness import EXAMPLES, generator_of
 
 
 class Feeder:
-    """Draws the batch of each step and brings it to the device; on a GPU while the step before is still computed.
+    """Draws the batch of each step and copies it to the device; on a GPU, during the step before.
 
-    What a batch holds depends on the seed and the number of the step alone, so that drawing it early changes nothing.
+    A batch depends only on the seed and the step, so drawing it early changes nothing.
 
     Args:
         split: what to draw from.
         config: the settings of training.
         num_classes: the number of classes.
         device: where the batches are needed.
-        is_ahead: whether `prefetch` does anything; by default on cuda.
+        is_ahead: whether to draw the next batch early; by default only on cuda.
     """
 
     def __init__(
@@ -53,9 +53,8 @@ def draw_batch(
 ) -> tuple[Tensor, list[int]]:
     """Draw examples (B, *D) and where each of them starts.
 
-    With `lengths` the examples are cut into pieces of one of these lengths, the same for the whole batch: shorter
-    pieces are more of them, so that a step sees as many symbols as ever. With `mutate`, that share of the symbols is
-    redrawn uniformly from the classes.
+    With `lengths`, one of these lengths is drawn for the batch and every example is cut into pieces of it. The number
+    of symbols per step stays the same. With `mutate`, this fraction of the symbols is replaced by random classes.
     """
     x, starts = split.crops(config.batch_size, generator)
     if config.mutate:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from unordinal.config import TrainConfig
 from unordinal.model import CategoricalModel
 
-VALIDATIONS = 10  # over a budget, unless told otherwise
+VALIDATIONS = 10  # over a budget, by default
 MOST_STEPS_BETWEEN_VALIDATIONS = 1000
 CPU_PART = 2048  # symbols of a part, on a CPU
 LSTM_PART = 8192  # the same for LSTMs
@@ -40,9 +40,10 @@ class Budget:
         by_time = 0.0 if self.seconds is None else seconds / max(self.seconds - reserved, 1e-9)
         return min(1.0, max(by_steps, by_time))
 
-    def is_spent(self, step: int, seconds: float, validation_seconds: float) -> bool:
-        """Return whether a finished run has nothing left to do; it may end a validation's time before its budget."""
-        return self.fraction(step, seconds, 3 * validation_seconds) >= 1
+    def is_more_than(self, spent: list[float | None]) -> bool:
+        """Return whether this budget is larger than one of steps and seconds that a run has spent."""
+        pairs = zip((self.steps, self.seconds), spent, strict=True)
+        return any(old is None or new > old for new, old in pairs if new is not None)
 
     def wants_validation(self, step: int, seconds: float, validated_at: float) -> bool:
         """Return whether to validate after this step; `validated_at` is the time in seconds of the last validation."""

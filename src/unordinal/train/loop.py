@@ -14,13 +14,14 @@ from unordinal.model import CategoricalModel
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
 from unordinal.parallel.sharding import (
+    check_precision,
     check_strategy,
-    gather_no_longer,
+    free_gathered_weights,
     is_sharded,
     restored,
     restored_optimizer,
     shard,
-    sum_between_parts,
+    sync_after_last_part,
     whole,
 )
 from unordinal.runs.checkpoint import model_identity, save_checkpoint
@@ -52,6 +53,7 @@ class RunState:
     loss_sum: float = 0.0  # since the last line of metrics
     loss_count: int = 0
     finished: bool = False
+    spent: list[float | None] = field(default_factory=lambda: [None, None])  # budget of a finished run: steps, seconds
 
 
 class Loop:
@@ -77,6 +79,7 @@ class Loop:
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
+        check_precision(config, device)
         check_strategy(config, optim, self.hooks)
         seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
@@ -148,7 +151,7 @@ class Loop:
         for part in share:
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             seed_step(seed, step, FIRST_PART + part)
-            sum_between_parts(model, is_last=part == share[-1])
+            sync_after_last_part(model, is_last=part == share[-1])
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
                 loss = model(x[rows], None if draw is None else draw[rows])
             (loss.sum() * to_bits / len(x)).backward()
@@ -200,7 +203,7 @@ class Loop:
             at.best_rounds, at.best_bits = best.rounds, best.bits
         if is_best:
             at.best_bits, at.best_step, at.best_rounds = new.bits, at.step, new.rounds
-        gather_no_longer(model)
+        free_gathered_weights(model)
         return {"val_bits_per_dim": new.bits, "val_standard_error": validator.error(model, new) or 0.0}
 
     @property

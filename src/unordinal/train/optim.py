@@ -158,7 +158,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(g: Tensor) -> Tensor:
-    """Return the nearest matrices with all singular values near 1: (N, rows, columns) -> the same shape."""
+    """Orthogonalise matrices by Newton-Schulz iterations: (N, rows, columns) -> the same shape."""
     a, b, c = NEWTON_SCHULZ
     is_tall = g.shape[-2] > g.shape[-1]
     y = g.mT if is_tall else g

@@ -65,7 +65,7 @@ def train(
             loop.validate()
         if published is None or (loop.at.best_step == loop.at.step and published != loop.at.step):
             publish(loop)
-        if loop.at.finished and loop.budget.is_spent(loop.at.step, loop.at.seconds, loop.at.validation_seconds):
+        if loop.at.finished and not loop.budget.is_more_than(loop.at.spent):
             return outcome(loop, was_finished=True)
         loop.at.finished = False
     metrics = MetricsFile(folder.metrics, loop.at.step) if group.is_first else None
@@ -116,6 +116,7 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
             at.seconds += at.validation_seconds
             at.validated_at = at.seconds
         at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
+        at.spent = [loop.budget.steps, loop.budget.seconds]
         if at.step % LOG_EVERY == 0 or at.finished:
             line["loss"] = at.loss_sum / at.loss_count
             at.loss_sum, at.loss_count = 0.0, 0

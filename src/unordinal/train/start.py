@@ -5,12 +5,12 @@ from contextlib import nullcontext
 
 import torch
 
-from unordinal.config import RunConfig, TrainConfig, differences
+from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
 from unordinal.parallel.group import current_group
-from unordinal.parallel.sharding import check_strategy
+from unordinal.parallel.sharding import check_precision, check_strategy
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.lock import locked
 from unordinal.train.log import Reporter, SilentReporter
@@ -58,16 +58,10 @@ def train_run(
         return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
 
 
-def check_precision(config: TrainConfig, device: torch.device) -> None:
-    """Raise a ValueError if the device cannot compute in the precision that is asked for."""
-    if config.precision == "bf16" and device.type != "cuda":
-        raise ValueError(f"`precision` bf16 is for cuda, and this run is on {device.type}; leave it out")
-
-
 def start_run(
     config: RunConfig, spec: DataSpec, folder: RunFolder, *, resume: bool, model: CategoricalModel | None = None
 ) -> CategoricalModel:
-    """Make the folder, or check that it holds this very run; return a model with new random weights."""
+    """Create the folder, or check that it holds a run with these settings; return a model with random weights."""
     old_config = config
     if resume and folder.is_run:
         old_config, old_spec = folder.read()

@@ -36,7 +36,7 @@ STATIC = {
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one server does.
+    """Limits on the work that the server accepts.
 
     Args:
         workers: how many requests are worked on at a time.
@@ -60,12 +60,12 @@ def make_app(
     limits: Limits | None = None,
     log: Log = lambda _line: None,
 ) -> App:
-    """Return the application, an ASGI one.
+    """Return the ASGI application.
 
     Args:
         runs: the models to serve, by name.
         hosts: the names by which the server may be called; None for any.
-        limits: how much it does.
+        limits: limits on the work that it accepts.
         log: receives one line for each request.
     """
     limits = limits or Limits()

@@ -90,9 +90,7 @@ class Guard:
         """Raise a RequestError for requests to another host, or from a page of another site."""
         host = headers.get("host", "")
         if self.hosts is not None and name_of(host) not in self.hosts:
-            raise RequestError(
-                421, "this server has another name; open it by the address that `unordinal serve` printed"
-            )
+            raise RequestError(421, "this host name is not allowed; open the address that `unordinal serve` printed")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise RequestError(403, "requests from pages of other sites are refused")

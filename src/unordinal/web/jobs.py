@@ -55,7 +55,7 @@ class Job:
         self.began: float | None = None
 
     def cancel(self) -> None:
-        """Stop at the next step, or never begin."""
+        """Cancel the job: a running job stops at its next step, a waiting one never starts."""
         self.is_cancelled.set()
         self.dropped(self)
 

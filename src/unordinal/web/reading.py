@@ -21,7 +21,7 @@ class RequestError(Exception):
     """A request that cannot be answered.
 
     Args:
-        status: the status of HTTP.
+        status: the HTTP status code.
         message: one sentence that says what was expected and what came.
     """
 
@@ -81,7 +81,7 @@ def read_json(body: bytes) -> Any:
         raise RequestError(400, f"the body is not UTF-8: byte {body[error.start]:#04x} at {error.start}") from error
 
     def refuse(name: str) -> Any:
-        raise RequestError(400, f"{name} is not a number in JSON")
+        raise RequestError(400, f"{name} is not allowed in JSON; expected a finite number")
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
