@@ -203,8 +203,9 @@ def field_texts(kind: type) -> dict[str, str]:
         for node, after in zip(body.body, [*body.body[1:], None], strict=True):
             if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
                 continue
-            is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            found[node.target.id] = " ".join(str(after.value.value).split()) if is_text else ""
+            found[node.target.id] = ""
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                found[node.target.id] = " ".join(str(after.value.value).split())
     return found
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +136,7 @@ def test_references_to_runs_are_texts_not_paths() -> None:
 
 def test_messages_name_no_option_that_the_command_lacks(cli: Cli, tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 3, (60, 4, 4))
-    fit("multinomial", x, steps=1, out=tmp_path / "maps", progress=False, **{"net.width": 4, "net.num_heads": 1})
+    small: Any = {"net.width": 4, "net.num_heads": 1}
+    fit("multinomial", x, steps=1, out=tmp_path / "maps", progress=False, **small)
     refused(cli("bits", "--text", "abc", "--run", tmp_path / "maps"), "bits is for text")
     assert "--bits" not in cli("bits", "--text", "abc", "--run", tmp_path / "maps").err
