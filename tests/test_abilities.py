@@ -17,10 +17,10 @@ PARTS = ("stepper", "denoiser", "times", "orders", "weights", "reconstruct", "ne
 class Plain(CategoricalModel):
     """A model that has nothing but what every model must have."""
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         return torch.full((len(x),), -2.0)
 
     def sample(self, num_samples: int, **settings: Any) -> Tensor:

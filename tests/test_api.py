@@ -98,11 +98,11 @@ class Histogram(ExactModel):
         super().__init__(3, (length,))
         self.logits = nn.Parameter(torch.zeros(length, 3))
 
-    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+    def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         log_p = torch.log_softmax(self.logits, -1).expand(len(x), -1, -1)
         return log_p.gather(-1, x.unsqueeze(-1)).sum((1, 2))
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.unchecked_log_prob(x)
 
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:

@@ -9,7 +9,19 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unordinal"
 ORDER = [
-    {"abilities", "config", "console", "errors", "names", "progress", "numerics", "model", "settings"},
+    {
+        "abilities",
+        "checks",
+        "columns",
+        "config",
+        "console",
+        "errors",
+        "names",
+        "progress",
+        "numerics",
+        "model",
+        "settings",
+    },
     {"data"},
     {"nets", "flows", "surjections", "diffusion"},
     {"models"},
@@ -127,8 +139,8 @@ def test_a_question_is_noticed(line: str, tmp_path: Path) -> None:
 
 
 DECLARATIONS = {"errors", "settings", "recipe"}  # there is nothing in them to check
-# Of whole runs in processes of their own, of the page in a browser, of what a GPU would notice, of faults.
-BEHAVIOUR = {"test_resume", "test_page", "test_devices", "test_faults"}
+# Of whole runs in processes of their own, of the page in a browser, of a GPU, of faults, of all recipes alike.
+BEHAVIOUR = {"test_resume", "test_page", "test_devices", "test_faults", "test_forms"}
 
 
 def test_tests_mirror_the_source() -> None:

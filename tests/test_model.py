@@ -10,7 +10,8 @@ from contracts import all_events, chi_square_p_value, frequencies
 from torch import Tensor, nn
 
 from unordinal.abilities import TrainingHooks
-from unordinal.model import CategoricalModel, ExactModel, as_classes, check_classes, evaluating, sample_shape
+from unordinal.checks import as_classes, check_classes, sample_shape
+from unordinal.model import CategoricalModel, ExactModel, evaluating
 
 P = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], dtype=torch.float64)  # of each class at each position
 
@@ -23,10 +24,10 @@ class Known(ExactModel):
         self.log_p = nn.Parameter(P.log())
         self.dropout = nn.Dropout(0.9)
 
-    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+    def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         return self.dropout(self.log_p.expand(len(x), 2, 3)).gather(-1, x.unsqueeze(-1)).sum((1, 2))
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.unchecked_log_prob(x) + (0 if draw is None else draw)
 
     def sample(
@@ -44,10 +45,10 @@ class Known(ExactModel):
 class Bounded(CategoricalModel):
     """A model that has nothing but what every model must have."""
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         return torch.full((len(x),), -2.0)
 
     def sample(self, num_samples: int, **settings: Any) -> Tensor:
@@ -89,7 +90,7 @@ def test_bits_of_a_bound_are_per_position() -> None:
 
 def test_a_model_needs_two_classes() -> None:
     assert not Bounded(3, (2,)).is_exact
-    with pytest.raises(ValueError, match="at least 2 classes, got 1"):
+    with pytest.raises(ValueError, match="at least 2 classes, and each column at least 1; got 1"):
         Bounded(1, (2,))
 
 

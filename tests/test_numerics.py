@@ -167,3 +167,8 @@ def test_the_standard_error_of_the_mean() -> None:
     values = torch.randn(400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert standard_error(values) == pytest.approx(float(values.std()) / 20)
     assert standard_error(values[:1]) is None
+
+
+def test_the_likeliest_class_stays_whatever_top_p_is() -> None:
+    logits = torch.tensor([[0.0, 1.0, 0.5]])
+    assert sharpened(logits, 1.0, 1e-50).isfinite().tolist() == [[False, True, False]]

@@ -37,8 +37,8 @@ class Times:
 class Stepper(Protocol):
     """Draws one position after another, with a state that is passed on."""
 
-    def first_state(self, num: int) -> Any:
-        """Return the state of `num` sequences before their first position."""
+    def first_state(self, num: int, cond: Tensor | None = None) -> Any:
+        """Return the state of `num` sequences before their first position, given labels (N, J)."""
 
     def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
         """Return the log-probabilities (N, K) of the next position, and the new state.
@@ -51,8 +51,11 @@ class Stepper(Protocol):
     def select_state(self, state: Any, index: Tensor) -> Any:
         """Return the state of some of the sequences, `index` (M,), which may repeat; the old one is used up."""
 
-    def log_probs(self, x: Tensor) -> Tensor:
-        """Return the log-probabilities of the classes of each position given those before it: (B, L) -> (B, L, K)."""
+    def log_probs(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
+        """Return the log-probability of the class of each position given those before it: (B, L) -> (B, L).
+
+        If examples may end early, there may be a column more, in which an end follows the last symbol.
+        """
 
     @property
     def in_order(self) -> Callable[[Tensor, Any], tuple[Tensor, Any]] | None:

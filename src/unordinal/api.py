@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,12 @@ __all__ = ["Run", "compare", "fit", "folder_of", "load", "prepared", "score"]
 
 
 def prepared(
-    model: str | CategoricalModel, data: Any, size: str, settings: dict[str, Any], progress: Progress = silent
+    model: str | CategoricalModel,
+    data: Any,
+    size: str,
+    settings: dict[str, Any],
+    labels: Any = None,
+    progress: Progress = silent,
 ) -> tuple[RunConfig, Data]:
     """Resolve a model and its data, and return the configuration of the run and the loaded data.
 
@@ -37,9 +43,14 @@ def prepared(
         data: whatever a user gives as data, or a `Data`; None for the data of an experiment.
         size: tiny, small or paper.
         settings: changes of the configuration by name or dotted name.
+        labels: labels given with the examples of an array.
         progress: receives the progress of loading the data.
     """
     source = None if data is None or isinstance(data, Data) else source_of(data)
+    if labels is not None:
+        if not isinstance(source, GivenSource):
+            raise ValueError("`labels` are for arrays in Python; a file holds its labels itself")
+        source = replace(source, labels=labels)
     if isinstance(model, CategoricalModel):
         config = RunConfig(OWN, OWN, "tiny", source or GivenSource(), OwnModel(type(model).__name__))
     else:
@@ -58,6 +69,7 @@ def fit(
     out: str | os.PathLike[str] | None = None,
     size: str = "tiny",
     resume: bool = False,
+    labels: Any = None,
     device: str | torch.device = "auto",
     progress: bool = True,
     reporter: Reporter | None = None,
@@ -72,6 +84,8 @@ def fit(
         out: the folder of the run; by default a temporary one, which goes with the run unless you `save` it.
         size: "tiny", "small" or "paper".
         resume: continue the run in `out`.
+        labels: labels given with the examples of an array, (N,) or (N, J) integers or texts, or a dict of such arrays
+            by name; the model is then one of the examples given their labels. -1, or an empty text, is a missing label.
         device: "auto" takes cuda, then mps, then the CPU.
         progress: show a progress bar.
         reporter: receives every step instead of the bar.
@@ -81,7 +95,7 @@ def fit(
     Returns:
         The trained run, which samples and scores. `Run` has an example.
     """
-    config, loaded = prepared(model, data, size, settings)
+    config, loaded = prepared(model, data, size, settings, labels)
     own = model if isinstance(model, CategoricalModel) else None
     device = device_named(device)
     temporary = TemporaryFolder() if out is None else None

@@ -4,7 +4,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from unordinal.names import check_known, unknown
 from unordinal.settings import PYTHON_ONLY, Checked, Flag, Range, Seed, settings_of
@@ -98,9 +98,26 @@ class ModelSettings(ABC):
     docs/extending.md shows one.
     """
 
+    handles: ClassVar[tuple[str, ...]] = ()
+    """What the model takes besides plain arrays: columns of classes of their own, ends, labels."""
+
     @abstractmethod
     def build(self, spec: "DataSpec") -> "CategoricalModel":
         """Build a model with new random weights for data of this description."""
+
+    def build_for(self, spec: "DataSpec") -> "CategoricalModel":
+        """Build a model for data of this description; raise a ValueError that names what the model does not take."""
+        what = {"columns": bool(spec.columns), "ends": spec.ends, "labels": bool(spec.labels)}
+        refused = [name for name, is_there in what.items() if is_there and name not in self.takes()]
+        if refused:
+            meaning = {"columns": "columns with numbers of classes of their own", "ends": "examples that end early"}
+            found = " and ".join(meaning.get(name, name) for name in refused)
+            raise ValueError(f"this model does not take {found}; use arm, absorbing, uniform or multinomial")
+        return self.build(spec)
+
+    def takes(self) -> tuple[str, ...]:
+        """Return what the model takes besides plain arrays, with these settings."""
+        return self.handles
 
     def facts(self, model: "CategoricalModel") -> dict[str, Any]:
         """Return facts about the built model to report when it is trained, by name."""

@@ -2,46 +2,61 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import Denoiser, Network, Orders, Reconstruct, Stepper, Times, TrainingHooks, Weights
+from unordinal.checks import as_classes, check_classes, check_range
+from unordinal.columns import Classes
 from unordinal.numerics import Rng
 
 
 class CategoricalModel(nn.Module, ABC):
     """A distribution over arrays of classes: P(x) for x of shape `event_shape` with entries 0, ..., num_classes - 1.
 
+    Columns may have numbers of classes of their own. Examples may end early: all positions after the end then hold the
+    number `num_classes`. Labels may be given with each example, as `cond`: (B, J) numbers, one for each label, in which
+    the number of a label's classes (or -1) stands for a missing label; the model is then P(x | cond).
+
     Losses and bounds draw from torch's default generator; `sample` takes one. Scores and samples do not depend on
     whether the model is in training mode. docs/extending.md shows a model of your own.
 
     Args:
-        num_classes: the number of classes K.
-        event_shape: the shape of one example.
+        num_classes: the number of classes K, or one number for each column.
+        event_shape: the shape of one example; the longest, if examples may end early.
         is_exact: whether `elbo` is log P(x) itself.
         side_multiple: what every side of an example must be a multiple of.
+        ends: whether examples may end early.
+        labels: the number of classes of each label that may be given with an example.
+        has_places: whether each position has weights of its own, so that examples of other shapes are refused.
     """
 
     def __init__(
         self,
-        num_classes: int,
+        num_classes: int | Sequence[int] | Classes,
         event_shape: tuple[int, ...] | torch.Size,
         *,
         is_exact: bool = False,
         side_multiple: int = 1,
+        ends: bool = False,
+        labels: tuple[int, ...] = (),
+        has_places: bool = False,
     ):
         super().__init__()
-        if num_classes < 2:
-            raise ValueError(f"a model needs at least 2 classes, got {num_classes}")
-        self.num_classes = num_classes
+        self.classes = Classes(num_classes)
+        self.num_classes = self.classes.most
         self.event_shape = torch.Size(event_shape)
-        self.side_multiple = side_multiple
-        self.is_exact = is_exact
+        self.side_multiple, self.is_exact, self.ends, self.labels = side_multiple, is_exact, ends, tuple(labels)
+        self.has_places = has_places or bool(self.classes.columns)
+        if self.classes.columns and (len(self.classes.columns),) != tuple(event_shape):
+            num = len(self.classes.columns)
+            raise ValueError(f"there are {num} columns of classes, but examples have shape {tuple(event_shape)}")
+        if self.classes.columns and ends:
+            raise ValueError("columns with numbers of classes of their own cannot end early")
 
     has_invalid_codes = False
     """Whether samples may hold numbers >= num_classes, codes that stand for no class."""
@@ -87,15 +102,18 @@ class CategoricalModel(nn.Module, ABC):
         return TrainingHooks()
 
     @abstractmethod
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         """Compute what training minimises: (B, *D) classes, which are not checked -> (B,) nats.
 
         `draw` is what `hooks.draw` gave for this batch (diffusion's times, say); without it the loss draws for itself.
         """
 
     @abstractmethod
-    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
-        """Return an unbiased estimate of a lower bound on log P(x), without side effects: (B, *D) -> (B,) nats."""
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
+        """Return an unbiased estimate of a lower bound on log P(x), without side effects: (B, *D) -> (B,) nats.
+
+        A model without labels need not have the argument `cond`.
+        """
 
     @abstractmethod
     def sample(
@@ -110,22 +128,54 @@ class CategoricalModel(nn.Module, ABC):
             expected = f"{tuple(shape)} or {(num_samples, *shape)}"
             got = f"{known.dtype} of shape {tuple(known.shape)}"
             raise ValueError(f"`known` must hold integers of shape {expected}, got {got}")
-        low, high = int(known.min()), int(known.max())
-        if low < -1 or high >= self.num_classes:
-            wrong = low if low < -1 else high
-            raise ValueError(f"`known` has class {wrong}; expected 0 to {self.num_classes - 1}, or -1 where it is free")
+        if (low := int(known.min())) < -1:
+            raise ValueError(f"`known` has class {low}; expected 0 to {self.num_classes - 1}, or -1 where it is free")
         known = known.long().expand(num_samples, *shape)
+        check_range(self.classes, known, "`known`", f"; expected 0 to {self.num_classes - 1}, or -1 where it is free")
         if not bool((known < 0).flatten(1).any(dim=1).all()):
             raise ValueError("`known` leaves nothing free; put -1 where positions are to be drawn")
         return known
 
-    def forward(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        return self.training_loss(x, draw)
+    def checked_cond(self, given: Any, num: int) -> Tensor | None:
+        """Validate labels, (J,) or (N, J), and expand them to (N, J); without any, all labels are missing."""
+        if given is not None and not self.labels:
+            raise ValueError("`cond` is for models that were trained with labels, and this model was not")
+        if not self.labels:
+            return None
+        device, sizes = device_of(self), torch.tensor(self.labels)
+        if given is None:
+            return sizes.to(device).expand(num, -1)
+        cond = as_classes(given, "cond")
+        cond = cond.reshape(-1, 1) if cond.dim() == 1 and len(sizes) == 1 else cond
+        if cond.is_floating_point() or tuple(cond.shape) not in ((len(sizes),), (1, len(sizes)), (num, len(sizes))):
+            got = f"{cond.dtype} of shape {tuple(cond.shape)}"
+            raise ValueError(f"`cond` must hold integers of shape {(num, len(sizes))}, one for each label; got {got}")
+        cond = torch.where(cond.cpu() < 0, sizes, cond.cpu()).long().expand(num, -1)
+        if bool((cond > sizes).any()):
+            label = int((cond > sizes).any(dim=0).nonzero()[0])
+            expected = f"expected 0 to {self.labels[label] - 1}, or -1 if it is missing"
+            raise ValueError(f"label {label} of `cond` has class {int(cond[:, label].max())}; {expected}")
+        return cond.to(device)
+
+    def present(self, x: Tensor) -> Tensor | None:
+        """Return which positions come before the end of their example, (B, *D); None if examples never end early."""
+        return x != self.num_classes if self.ends else None
+
+    def num_symbols(self, x: Tensor) -> Tensor:
+        """Return the number of positions of each example, without those after its end: (B,)."""
+        present = self.present(x)
+        return torch.full((len(x),), x[0].numel()) if present is None else present.flatten(1).sum(dim=1).cpu()
+
+    def forward(self, x: Tensor, draw: Tensor | None = None, cond: Tensor | None = None) -> Tensor:
+        return self.training_loss(x, draw, **given_labels(cond))
 
     def __repr__(self) -> str:
         shape, parameters = " x ".join(map(str, self.event_shape)), sum(p.numel() for p in self.parameters())
         kind = "exact likelihood" if self.is_exact else "a bound on the likelihood"
-        of = f"examples of {shape}, {self.num_classes} classes"
+        columns = self.classes.columns
+        of = f"examples of {'at most ' * self.ends}{shape}, "
+        of += f"{min(columns)} to {max(columns)} classes per column" if columns else f"{self.num_classes} classes"
+        of += f", {len(self.labels)} labels" if self.labels else ""
         return f"{type(self).__name__}: {of}, {parameters:,} parameters, {kind}"
 
     def bits_per_dim(self, x: Tensor) -> Tensor:
@@ -133,7 +183,7 @@ class CategoricalModel(nn.Module, ABC):
 
         For a bound this is one draw for each example, which is noise by itself; `unordinal.score` averages enough.
         """
-        return -self.elbo(x) / (math.log(2) * x[0].numel())
+        return -self.elbo(x) / (math.log(2) * self.num_symbols(x).to(x.device))
 
 
 class ExactModel(CategoricalModel):
@@ -142,27 +192,37 @@ class ExactModel(CategoricalModel):
     A subclass gives `unchecked_log_prob`, `training_loss` and `sample`; docs/extending.md has one in full.
 
     Args:
-        num_classes: the number of classes K.
+        num_classes: the number of classes K, or one number for each column.
         event_shape: the shape of one example.
-        side_multiple: what every side of an example must be a multiple of.
+        **settings: further arguments of `CategoricalModel`.
     """
 
-    def __init__(self, num_classes: int, event_shape: tuple[int, ...] | torch.Size, *, side_multiple: int = 1):
-        super().__init__(num_classes, event_shape, is_exact=True, side_multiple=side_multiple)
+    def __init__(
+        self, num_classes: int | Sequence[int] | Classes, event_shape: tuple[int, ...] | torch.Size, **settings: Any
+    ):
+        super().__init__(num_classes, event_shape, is_exact=True, **settings)
 
     @abstractmethod
-    def unchecked_log_prob(self, x: Tensor) -> Tensor:
-        """Return log P(x) of classes that were checked: (B, *D) int64 -> (B,) nats."""
+    def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
+        """Return log P(x | cond) of classes that were checked: (B, *D) int64 -> (B,) nats.
 
-    def log_prob(self, x: Tensor) -> Tensor:
+        A model without labels need not have the argument `cond`.
+        """
+
+    def log_prob(self, x: Tensor, *, cond: Tensor | None = None) -> Tensor:
         """Return the exact log-probability, without dropout: (B, *D) -> (B,) nats."""
         check_classes(self, x)
         with evaluating(self):
-            return self.unchecked_log_prob(x.long())
+            return self.unchecked_log_prob(x.long(), **given_labels(self.checked_cond(cond, len(x))))
 
-    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return `log_prob`; there is no gap."""
-        return self.log_prob(x)
+        return self.log_prob(x, cond=cond)
+
+
+def given_labels(cond: Tensor | None) -> dict[str, Tensor]:
+    """Return labels as an argument, or no argument, since models without labels need not have it."""
+    return {} if cond is None else {"cond": cond}
 
 
 @contextmanager
@@ -182,56 +242,3 @@ def device_of(model: nn.Module) -> torch.device:
     """Return the device of a model's weights."""
     weight = next(model.parameters(), None)
     return torch.device("cpu") if weight is None else weight.device
-
-
-def as_classes(values: Any, name: str) -> Tensor:
-    """Return a tensor, an array or a nested list as a tensor; `name` is what error messages call it."""
-    if isinstance(values, Tensor):
-        return values
-    try:
-        return torch.from_numpy(np.array(values))  # a copy: torch warns of arrays that cannot be written to
-    except (ValueError, TypeError) as error:
-        expected = "an array of integer classes, or lists of equal length"
-        raise ValueError(f"`{name}` must be {expected}, got {type(values).__name__}") from error
-
-
-def check_classes(model: CategoricalModel, x: Tensor) -> None:
-    """Raise a ValueError if x is not a batch of this model's data.
-
-    It reads the values, so training losses do not call it. Tensors on the meta device have no values to read.
-    """
-    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
-        raise ValueError(f"x has dtype {x.dtype}; expected integer classes")
-    if x.dim() != 1 + len(model.event_shape) or x.numel() == 0:
-        expected = ", ".join(map(str, model.event_shape))
-        raise ValueError(f"x has shape {tuple(x.shape)}; expected (batch, {expected})")
-    check_sides(model, tuple(x.shape[1:]))
-    if x.device.type == "meta":
-        return
-    low, high = (int(v) for v in torch.aminmax(x))
-    if low < 0 or high >= model.num_classes:
-        wrong = low if low < 0 else high
-        raise ValueError(
-            f"x has class {wrong}, but num_classes={model.num_classes}; was it encoded with this model's vocabulary?"
-        )
-
-
-def check_sides(model: CategoricalModel, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if a side is not a multiple of `side_multiple`."""
-    if any(side % model.side_multiple for side in shape):
-        raise ValueError(f"this model needs sides that are multiples of {model.side_multiple}, got {shape}")
-
-
-def sample_shape(
-    model: CategoricalModel, num_samples: int, event_shape: tuple[int, ...] | None, unknown: dict[str, object]
-) -> torch.Size:
-    """Validate the settings that all models share and return the shape of a sample; raise for `unknown` settings."""
-    if unknown:
-        raise ValueError(f"sampling from {type(model).__name__} has no setting {', '.join(unknown)}")
-    shape = torch.Size(model.event_shape if event_shape is None else event_shape)
-    if not isinstance(num_samples, int) or num_samples < 1:
-        raise ValueError(f"`num_samples` must be a whole number of at least 1, got {num_samples}")
-    if len(shape) != len(model.event_shape) or min(shape) < 1:
-        raise ValueError(f"a sample cannot have shape {tuple(shape)}; the model's is {tuple(model.event_shape)}")
-    check_sides(model, tuple(shape))
-    return shape

@@ -68,6 +68,7 @@ def sharpened(logits: Tensor, temperature: float, top_p: float = 1.0) -> Tensor:
     if top_p < 1:
         p, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
         is_dropped = p.cumsum(dim=-1) - p >= top_p  # those before it suffice
+        is_dropped[..., 0] = False  # a tiny `top_p` is 0 in float32
         dropped = torch.zeros_like(is_dropped).scatter(-1, order, is_dropped)
         logits = logits.masked_fill(dropped, -math.inf)
     return logits

@@ -79,14 +79,14 @@ class Setting:
 
     @property
     def is_many(self) -> bool:
-        """Whether the value is a tuple of any length."""
-        return get_origin(self.type) is tuple
+        """Whether the value may be a tuple of any length."""
+        return any(get_origin(kind) is tuple for kind in members(self.type))
 
     @property
     def types(self) -> tuple[Any, ...]:
         """The types that a value may have; for a tuple, those of an item."""
-        inner = get_args(self.type)[0] if self.is_many else self.type
-        return get_args(inner) if get_origin(inner) in (Union, UnionType) else (inner,)
+        items = [get_args(kind)[0] if get_origin(kind) is tuple else kind for kind in members(self.type)]
+        return tuple(dict.fromkeys(inner for kind in items for inner in members(kind)))
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -117,9 +117,9 @@ class Setting:
 
     def accepts(self, value: Any, *, served: bool = False) -> bool:
         """Return whether a value is of one of the types, and in the range."""
-        if self.is_many and not served:
-            return isinstance(value, tuple) and all(self.accepts_one(item, served) for item in value)
-        return self.accepts_one(value, served)
+        if self.is_many and isinstance(value, tuple):
+            return all(self.accepts_one(item, served) for item in value)
+        return get_origin(self.type) is not tuple and self.accepts_one(value, served)
 
     def accepts_one(self, value: Any, served: bool) -> bool:
         span = self.range(served=served)
@@ -146,6 +146,11 @@ class Setting:
         """Raise a ValueError if the field cannot have a value."""
         if not self.accepts(value, served=served):
             raise ValueError(f"`{self.name}` must be {self.expected(served=served)}, got {shown(value)}")
+
+
+def members(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union of types, or the type itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def is_grid(value: Any) -> bool:

@@ -19,7 +19,7 @@ from unordinal.tasks.drawing import Sample
         ("`lr` must be above 0, got -1", "--lr must be above 0, got -1"),
         ("`optim.matrix_lr` and `batch_size`", "--optim.matrix-lr and --batch-size"),
         ("use another `split` or a smaller `map_height`", "use another --data-split or a smaller --height"),
-        ("`num_samples` must be a whole number of at least 1", "--num must be at least 1"),
+        ("`num_samples` must be at least 1", "--num must be at least 1"),
         ("`unordinal data` lists them, `--resume` continues", "`unordinal data` lists them, `--resume` continues"),
         ("num_blocks -2", "num_blocks -2"),
     ],

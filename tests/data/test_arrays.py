@@ -59,11 +59,11 @@ def test_what_is_read_from_files_is_what_was_saved(tmp_path: Path) -> None:
     np.savez(tmp_path / "three.npz", **arrays)
     np.savez(tmp_path / "one.npz", whatever=arrays["train"])
     np.save(tmp_path / "one.npy", arrays["train"])
-    found, notes = read_arrays(tmp_path / "three.npz")
+    found, _, notes = read_arrays(tmp_path / "three.npz")
     assert (list(found), notes) == (["train", "val", "test"], ())
     assert all(np.array_equal(found[name], array) for name, array in arrays.items())
     for name in ("one.npz", "one.npy"):
-        found, notes = read_arrays(tmp_path / name)
+        found, _, notes = read_arrays(tmp_path / name)
         assert (list(found), notes) == ([""], ())
         assert np.array_equal(found[""], arrays["train"])
 
@@ -84,7 +84,7 @@ def test_a_file_with_its_own_splits_is_not_split_again(tmp_path: Path) -> None:
         (np.full((50, 4), 5), {"num_classes": 5}, "has class 5, but num_classes is 5"),
         (np.zeros((50, 4), int), {}, "only class 0"),
         (np.zeros((0, 4), int), {}, r"shape \(0, 4\)"),
-        (np.ones((50, 4), int), {"num_classes": 1}, "`num_classes` must be a whole number of at least 2, got 1"),
+        (np.ones((50, 4), int), {"num_classes": 1}, "has class 1, but num_classes is 1"),
     ],
 )
 def test_bad_arrays_are_refused(array: np.ndarray, config: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_for_a_model_the_settings_are_those_of_its_own_data() -> None:
     text = TextSource("a", alphabet="chars", length=999, split="0.5,0.25,0.25")
     assert text.for_model(TEXT, own, WHOLE) == TextSource("a", alphabet="chars", length=64, split=WHOLE)
     array = ArraySource("a", flips=True).for_model(DataSpec("array:own", 2, (9,), None), own, None)
-    assert array == ArraySource("a", num_classes=2, letters="ab", length=9)
+    assert array == ArraySource("a", num_classes=2, letters="ab", places=False, length=9)
     maps = MapsSource("a", flips=True).for_model(MAPS, MapsSource("own"), "0,0,1")
     assert maps == MapsSource("a", num_classes=4, levels="0,85,170,255", split="0,0,1")
     assert StreetsSource(flips=True).for_model(MAPS, maps, None) == StreetsSource(map_height=8, map_width=16)
@@ -131,7 +131,7 @@ def test_for_a_model_the_settings_are_those_of_its_own_data() -> None:
         ("docs", {"letters": "ab"}, "unknown setting 'letters'"),
         ("streets", {"split": "1,1,1"}, "unknown setting 'split'"),
         ("eight-gaussians", {"length": 4}, "unknown setting 'length'"),
-        ([[0, 1]], {"num_classes": 1}, "`num_classes` must be a whole number of at least 2, got 1"),
+        ([[0, 1]], {"num_classes": 1}, "has class 1, but num_classes is 1"),
         ([[0, 1]], {"alphabet": "text8"}, "unknown setting 'alphabet'"),
         ([[0, 1]], {"arrays": [[1, 0]]}, "unknown setting 'arrays'"),
         ("text:a.txt", {"path": "b.txt"}, "unknown setting 'path'"),

@@ -22,7 +22,7 @@ class ToyMasking(NoiseProcess):
     """At time t in (0, 1], every class is replaced by a mask, which is class K, with probability t."""
 
     def __init__(self, num_classes: int):
-        self.num_classes, self.mask, self.schedule = num_classes, num_classes, Schedule(linear)
+        super().__init__(num_classes, Schedule(linear), has_mask=True)
 
     def draw_prior(
         self, shape: tuple[int, ...], device: torch.device, *, generator: torch.Generator | None = None

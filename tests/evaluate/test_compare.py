@@ -22,10 +22,10 @@ class Known(CategoricalModel):
         super().__init__(10, (L,), is_exact=noise == 0)
         self.offset, self.noise = offset, noise
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         bits = x[:, 0] + self.offset + self.noise * torch.randn(len(x), generator=generator)
         return -bits * L * math.log(2)
 

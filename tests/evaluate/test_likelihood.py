@@ -145,9 +145,9 @@ class Counting(ArgmaxFlow):
 
     rows: list[int]
 
-    def log_weight(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         self.rows.append(len(x))
-        return super().log_weight(x, generator=generator)
+        return super().log_weight(x, cond=cond, generator=generator)
 
 
 def test_iwbo_tightens_towards_the_truth() -> None:

@@ -1,6 +1,7 @@
 """The Transformer: attention compared with a plain implementation, receptive fields, and refused settings."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,9 +12,8 @@ from unordinal.nets.transformer import Attention, DepthwiseConv, TimeTransformer
 
 def net(**settings: int) -> TimeTransformer:
     torch.manual_seed(0)
-    made = TimeTransformer(
-        5, **{"width": 16, "num_blocks": 2, "global_heads": 1, "local_heads": 1, "window": 3, **settings}
-    )
+    sizes: Any = {"width": 16, "num_blocks": 2, "global_heads": 1, "local_heads": 1, "window": 3, **settings}
+    made = TimeTransformer(5, **sizes)
     for p in made.parameters():  # no weight is zero, so that every part has an influence
         torch.nn.init.normal_(p, std=0.3)
     return made.double()

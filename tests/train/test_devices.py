@@ -10,6 +10,7 @@ from conftest import small_flags
 from together import config_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from unordinal.columns import Classes
 from unordinal.config import RunConfig
 from unordinal.data import Data
 from unordinal.recipes import RECIPES
@@ -83,11 +84,11 @@ def test_losses_and_steps_follow_the_device(name: str, book: Path) -> None:
 def test_a_batch_that_is_drawn_ahead_is_the_one_that_would_have_been_drawn(book: Path) -> None:
     config, data = small_run("arm", book)
     cpu = torch.device("cpu")
-    plain = Feeder(data.train, config.train, data.spec.num_classes, cpu)
-    ahead = Feeder(data.train, config.train, data.spec.num_classes, cpu, is_ahead=True)
+    plain = Feeder(data.train, config.train, Classes(data.spec.num_classes), cpu)
+    ahead = Feeder(data.train, config.train, Classes(data.spec.num_classes), cpu, is_ahead=True)
     for step in (0, 1, 2, 7, 8):  # a jump, as after a resumption
-        x, starts = plain.take(step)
-        y, others = ahead.take(step)
+        x, _, starts = plain.take(step)
+        y, _, others = ahead.take(step)
         assert torch.equal(x, y)
         assert starts == others
         plain.prefetch(step + 1)

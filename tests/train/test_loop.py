@@ -82,10 +82,10 @@ class Histogram(CategoricalModel):
         super().__init__(3, (8,), is_exact=True)
         self.logits = nn.Parameter(torch.zeros(8, 3))
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         return torch.log_softmax(self.logits, -1).expand(len(x), 8, 3).gather(-1, x.unsqueeze(-1)).sum((1, 2))
 
     def sample(self, num_samples: int, *, generator: torch.Generator | None = None, **settings: Any) -> Tensor:

@@ -127,10 +127,10 @@ class Known(CategoricalModel):
         super().__init__(K, (L,), is_exact=True)
         self.bits = bits
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.elbo(x)
 
-    def elbo(self, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
         return torch.full((len(x),), -self.bits * L * math.log(2))
 
     def sample(self, num_samples: int, **settings: object) -> Tensor:

@@ -138,7 +138,10 @@ def read(words: Words, command: Command, options: list[Option]) -> dict[str, Any
         num = 0 if option.is_flag else len(rest) if option.setting.is_many else 1
         if not option.is_flag and not rest:
             raise ValueError(f"{name} needs a value: {option.setting.expected() or 'a text'}")
-        values[option.key] = not option.is_off if option.is_flag else option.value(name, list(rest[:num]))
+        found = not option.is_off if option.is_flag else option.value(name, list(rest[:num]))
+        if option.setting.is_many and option.key in values:  # given several times
+            found = values[option.key] + found
+        values[option.key] = found
         plain += rest[num:]
     for option in (option for option in options if option.is_positional):
         if plain:

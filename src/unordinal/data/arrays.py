@@ -6,7 +6,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any, ClassVar
@@ -14,6 +14,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from unordinal.config import Shape
+from unordinal.data.labels import SPLITS, Given, encoded, ended, is_about, length_counts, parted
 from unordinal.data.source import WHOLE, ArraySettings, FileSource, Source
 from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
@@ -22,7 +23,6 @@ from unordinal.data.text import DEFAULT_LENGTH
 from unordinal.data.unpacking import UnpackingError, checked_archive
 from unordinal.progress import Progress, silent
 
-SPLITS = ("train", "val", "test")
 BLOCK_BYTES = 1 << 22
 UNREADABLE = (  # whatever a damaged archive or header lets zipfile and NumPy raise
     *(ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
@@ -37,7 +37,8 @@ class ArraySource(FileSource, ArraySettings):
     key: ClassVar[str] = "array"
     usage: ClassVar[str] = "array:PATH"
     description: ClassVar[str] = (
-        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long sequence (N,)"
+        "your own classes: an .npz or .npy of integers, (N, length), (N, height, width) or one long sequence (N,), "
+        "with labels, lengths and classes of columns if there are any"
     )
 
     @property
@@ -45,15 +46,17 @@ class ArraySource(FileSource, ArraySettings):
         return "maps" if array_axes(Path(self.path)) == 3 else "sequences"
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
-        arrays, notes = read_arrays(Path(self.path))
-        return load_arrays(arrays, self, source=Path(self.path).expanduser().resolve(), notes=notes, progress=progress)
+        arrays, given, notes = read_arrays(Path(self.path))
+        source = Path(self.path).expanduser().resolve()
+        return load_arrays(arrays, self, given=given, source=source, notes=notes, progress=progress)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+def read_arrays(path: Path) -> tuple[dict[str, Any], Given, tuple[str, ...]]:
     """Read an .npy file, or an .npz file with arrays `train`, `val` and `test` or with a single array.
 
     Returns:
-        The arrays by name, "" for a single one, and notes on those that were ignored.
+        The arrays by name, "" for a single one, what is given with their examples, and notes on arrays that were
+        ignored.
     """
     path = path.expanduser().resolve()
     if not path.exists():
@@ -65,22 +68,18 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     except UNREADABLE as error:
         raise ValueError(f"{path} is not an array; expected an .npz or .npy of integer classes") from error
     if isinstance(loaded, np.ndarray):
-        return {"": loaded}, ()
+        return {"": loaded}, Given(), ()
     keys = list(loaded.files)
-    if set(SPLITS) <= set(keys):
-        used: tuple[str, ...] = SPLITS
-    elif len(keys) == 1:
-        used = (keys[0],)
-    else:
-        raise ValueError(
-            f"{path} has the arrays {', '.join(keys) or 'none'}; expected train, val and test, or one array to split"
-        )
-    ignored = [key for key in keys if key not in used]
+    needed = {"x", *SPLITS, *filter(is_about, keys)} if len(keys) > 1 else set(keys)
     try:
-        arrays = {key if len(used) > 1 else "": loaded[key] for key in used}
+        arrays = {key: loaded[key] if key in needed else None for key in keys}
     except UNREADABLE as error:
         raise ValueError(f"{path} is damaged, or its arrays are not numbers; expected integer classes") from error
-    return arrays, (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
+    rest = [key for key in keys if key not in needed]
+    if "x" not in keys and not set(SPLITS) <= set(keys) and len(rest) == 1:
+        arrays[rest[0]] = loaded[rest[0]]
+    examples, given, ignored = parted(arrays, str(path))
+    return examples, given, (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
 
 
 def opened(path: Path) -> Any:
@@ -130,6 +129,7 @@ def load_arrays(
     arrays: dict[str, Any],
     asked: Source,
     *,
+    given: Given | None = None,
     num_classes: int | None = None,
     letters: str | None = None,
     source: Path | None = None,
@@ -142,8 +142,9 @@ def load_arrays(
     Args:
         arrays: arrays named train, val and test, or a single one named "" that is split here. Each has N examples
             (N, *D), or is one long sequence of symbols (N,), which is cut into sequences like a text.
-        asked: where the arrays come from, with the settings `num_classes`, `letters`, `length`, `split` and `flips`, as
-            far as its format has them.
+        asked: where the arrays come from, with the settings `num_classes`, `letters`, `length`, `split`, `places` and
+            `flips`, as far as its format has them.
+        given: what is given with the examples: labels, lengths and the classes of columns.
         num_classes: the number of classes, if it is not a setting; by default the largest class + 1.
         letters: the names of the classes, if they are not a setting.
         source: the file of the arrays, which is prepared once; None keeps the arrays in memory.
@@ -154,10 +155,9 @@ def load_arrays(
     Returns:
         The data set with its splits.
     """
-    where = where or (str(source) if source else "the array")
-    length, split, flips = (getattr(asked, name, None) for name in ("length", "split", "flips"))
+    where, given = where or (str(source) if source else "the array"), given or Given()
+    length, split, flips, places = (getattr(asked, name, None) for name in ("length", "split", "flips", "places"))
     letters = letters or getattr(asked, "letters", None)
-    num_classes = num_classes or getattr(asked, "num_classes", None)
     checked = {
         part: validated_classes(np.asarray(a), f"{where} [{part}]" if part else where) for part, a in arrays.items()
     }
@@ -165,29 +165,11 @@ def load_arrays(
     for part, array in checked.items():
         if array.shape[1:] != first.shape[1:]:
             raise ValueError(f"{where}: examples of {part} have shape {array.shape[1:]}, others {first.shape[1:]}")
-    largest = max(int(a.max()) for a in checked.values() if a.size)
-    num_classes = number_of_classes(largest, letters, num_classes, where)
-    dtype = smallest_type(num_classes)
-
-    def blocks() -> Iterator[np.ndarray]:
-        with progress("Preparing the array", sum(len(a) for a in checked.values())) as advance:
-            for array in checked.values():
-                rows = max(1, BLOCK_BYTES // max(1, array.itemsize * array[0].size))
-                for start in range(0, len(array), rows):
-                    block = np.ascontiguousarray(array[start : start + rows]).astype(dtype)
-                    yield block
-                    advance(len(block))
-
-    if source is None:
-        stored = np.concatenate([b.ravel() for b in blocks()])
-        fingerprint = hashlib.sha256(stored.tobytes()).hexdigest()
-    else:
-        status = source.stat()
-        key = {"path": str(source), "bytes": status.st_size, "changed": status.st_mtime_ns, "arrays": sorted(arrays)}
-        stored, described = stored_symbols(key, blocks, dict, dtype)
-        fingerprint = described["sha256"]
-    stored = stored.reshape(-1, *first.shape[1:])
-
+    num_classes, columns = classes_of(checked, asked, given, num_classes, letters, where)
+    labels, classes = encoded(given.labels, where)
+    for part, lengths in given.lengths.items():
+        checked[part] = ended(checked[part], lengths, num_classes, where)
+    stored, fingerprint = stored_arrays(checked, smallest_type(num_classes + bool(given.lengths)), source, progress)
     if length is not None and first.ndim > 1 and length != first.shape[-1]:
         notes = (*notes, f"its examples have shape {first.shape[1:]}; `length` only applies to one long sequence")
     length = None if first.ndim > 1 else (length or DEFAULT_LENGTH)
@@ -201,10 +183,60 @@ def load_arrays(
     event_shape = (length,) if length else first.shape[1:]
     if flips and len(event_shape) != 2:
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
-    train, val, test = cut(stored, sizes, length, flips=bool(flips))
+    ordered = np.concatenate([classes[part] for part in checked]) if labels else None
+    train, val, test = cut(stored, sizes, length, flips=bool(flips), labels=ordered)
     vocabulary = Vocabulary("chars", letters) if letters else None
     spec = DataSpec(asked.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
+    counts = length_counts(train, num_classes, len(labels[0].values) if labels else 0) if given.lengths else ()
+    has_places = first.ndim == 2 and not counts and bool(places)
+    spec = replace(spec, columns=columns, has_places=has_places, lengths=counts, labels=labels)
     return Data(spec, train, val, test, notes)
+
+
+def stored_arrays(
+    arrays: dict[str, np.ndarray], dtype: type[np.unsignedinteger], source: Path | None, progress: Progress
+) -> tuple[np.ndarray, str]:
+    """Return all examples in a small type, from the cache if they come from a file, and their sha256."""
+
+    def blocks() -> Iterator[np.ndarray]:
+        with progress("Preparing the array", sum(len(a) for a in arrays.values())) as advance:
+            for array in arrays.values():
+                rows = max(1, BLOCK_BYTES // max(1, array.itemsize * array[0].size))
+                for start in range(0, len(array), rows):
+                    block = np.ascontiguousarray(array[start : start + rows]).astype(dtype)
+                    yield block
+                    advance(len(block))
+
+    shape = next(iter(arrays.values())).shape[1:]
+    if source is None:
+        stored = np.concatenate([b.ravel() for b in blocks()])
+        return stored.reshape(-1, *shape), hashlib.sha256(stored.tobytes()).hexdigest()
+    status = source.stat()
+    key = {"path": str(source), "bytes": status.st_size, "changed": status.st_mtime_ns, "arrays": sorted(arrays)}
+    stored, described = stored_symbols(key, blocks, dict, dtype)
+    return stored.reshape(-1, *shape), described["sha256"]
+
+
+def classes_of(
+    arrays: dict[str, np.ndarray], asked: Source, given: Given, num: int | None, letters: str | None, where: str
+) -> tuple[int, tuple[int, ...]]:
+    """Return the number of classes, and that of each column where they are given and differ."""
+    wanted: Any = num or getattr(asked, "num_classes", None)
+    wanted = given.num_classes if wanted is None and letters is None else wanted
+    largest = max(int(a.max()) for a in arrays.values())
+    if wanted is None or np.size(wanted) == 1:
+        return number_of_classes(largest, letters, None if wanted is None else int(np.ravel(wanted)[0]), where), ()
+    columns, shape = tuple(int(k) for k in np.ravel(wanted)), next(iter(arrays.values())).shape[1:]
+    if shape != (len(columns),):
+        raise ValueError(f"{where}: `num_classes` has {len(columns)} numbers, but examples have shape {shape}")
+    for part, array in arrays.items():
+        wrong = np.argwhere(array >= np.array(columns))
+        if len(wrong):
+            row, column = wrong[0].tolist()
+            found = f"{where} [{part}]" if part else where
+            found = f"{found} has class {array[row, column]} in row {row}, column {column}"
+            raise ValueError(f"{found}, which has {columns[column]} classes; classes run from 0")
+    return number_of_classes(largest, letters, max(columns), where), columns if len(set(columns)) > 1 else ()
 
 
 def number_of_classes(largest: int, letters: str | None, configured: int | None, where: str) -> int:

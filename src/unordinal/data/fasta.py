@@ -26,6 +26,8 @@ class FastaSource(FileSource):
 
     letters: str | None = None
     """The letters, in order: ACGT, say; default all that occur in the file, in alphabetical order."""
+    places: bool = True
+    """Treat the positions of records of the same length as aligned sites with a meaning of their own."""
     length: Length = None
     """Symbols per sequence, if the records have different lengths; default 256."""
     split: SplitSizes = None

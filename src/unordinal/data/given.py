@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from unordinal.config import Shape
-from unordinal.data.arrays import SPLITS, load_arrays
+from unordinal.data.arrays import load_arrays
+from unordinal.data.labels import SPLITS, is_about, parted
 from unordinal.data.source import ArraySettings
 from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
@@ -19,7 +20,10 @@ class GivenSource(ArraySettings):
     """Arrays, tensors or lists that were given in Python."""
 
     arrays: Annotated[Any, PYTHON_ONLY] = None
-    """N examples (N, *D), or one long sequence of N symbols (N,); or a dict of train, val and test."""
+    """N examples (N, *D), or one long sequence of N symbols (N,); or a dict of train, val and test, or of x, which may
+    also have labels, lengths and num_classes (see data/labels.py)."""
+    labels: Annotated[Any, PYTHON_ONLY] = None
+    """Labels given with the examples: (N,) or (N, J) integers or texts, or a dict of such arrays by name."""
     key: ClassVar[str] = "array"
     usage: ClassVar[str] = "(an array in Python)"
     description: ClassVar[str] = "an array in Python"
@@ -31,17 +35,21 @@ class GivenSource(ArraySettings):
 
     @property
     def shape(self) -> Shape:
-        first = next(iter(self.arrays.values()), 0) if isinstance(self.arrays, dict) else self.arrays
-        return "maps" if as_array(first).ndim == 3 else "sequences"
+        arrays = self.arrays if isinstance(self.arrays, dict) else {"x": self.arrays}
+        return "maps" if as_array(arrays.get("x", arrays.get("train", 0))).ndim == 3 else "sequences"
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         if self.arrays is None:
             raise ValueError("these data were an array in Python, which is not here any more")
-        arrays = dict(self.arrays) if isinstance(self.arrays, dict) else {"": self.arrays}
-        if isinstance(self.arrays, dict) and set(arrays) != set(SPLITS):
+        arrays = dict(self.arrays) if isinstance(self.arrays, dict) else {"x": self.arrays}
+        if isinstance(self.arrays, dict) and not ({"x"} <= set(arrays) or set(SPLITS) <= set(arrays)):
             raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
-        arrays = {name: as_array(values) for name, values in arrays.items()}
-        return load_arrays(arrays, self, progress=progress)
+        named = self.labels if isinstance(self.labels, dict) else {"": self.labels}
+        arrays |= {f"label_{name}": values for name, values in named.items() if values is not None}
+        read = {name: np.asarray(v) if is_about(name) else as_array(v) for name, v in arrays.items()}
+        examples, given, ignored = parted(read, "the arrays")
+        notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
+        return load_arrays(examples, self, given=given, notes=notes, progress=progress)
 
 
 def as_array(values: Any) -> np.ndarray:

@@ -9,14 +9,15 @@ from typing import IO, Annotated, ClassVar
 import numpy as np
 
 from unordinal.config import Shape
-from unordinal.data.arrays import SPLITS, load_arrays, read_arrays
+from unordinal.data.arrays import load_arrays, read_arrays
+from unordinal.data.labels import SPLITS
 from unordinal.data.levels import Colours, Levels
-from unordinal.data.source import FileSource, NumClasses, SplitSizes
+from unordinal.data.source import FileSource, SplitSizes
 from unordinal.data.spec import MAX_CHARACTERS, DataSpec, Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.unpacking import UnpackingError, check_links, check_unpacked
 from unordinal.progress import Advance, Progress, silent
-from unordinal.settings import Flag
+from unordinal.settings import Flag, Range
 
 DAMAGED_PNG = (struct.error, zlib.error, EOFError, IndexError, OverflowError, MemoryError)  # what Pillow lets through
 INDEX_MODES = ("P", "L", "1", "I", "I;16")  # modes in Pillow of PNGs whose pixels are single numbers
@@ -27,7 +28,7 @@ HEADER_BYTES, DEPTH_BYTE, COLOUR_TYPE_BYTE, GREY = 26, 24, 25, 0  # positions an
 class MapsSource(FileSource):
     """Maps of the user's, which all have the same even height and width."""
 
-    num_classes: NumClasses = None
+    num_classes: Annotated[int | None, Range(2)] = None
     """Number of classes; default the largest class + 1."""
     levels: str | None = None
     """The grey levels of PNGs that are classes, in order, separated by commas; default those that the maps have if they
@@ -55,10 +56,10 @@ class MapsSource(FileSource):
                 raise ValueError(f"`{name}` is only for folders of PNGs; leave it out with {self.name}")
         if path.suffix.lower() == ".png":
             raise ValueError(f"{path} is a single image; expected an .npz, an .npy or a folder of PNGs")
-        arrays, notes = read_arrays(path)
+        arrays, given, notes = read_arrays(path)
         for name, array in arrays.items():
             check_maps(array.shape, f"{path} [{name}]" if name else str(path))
-        return load_arrays(arrays, self, source=path, notes=notes, progress=progress)
+        return load_arrays(arrays, self, given=given, source=path, notes=notes, progress=progress)
 
 
 def check_maps(shape: tuple[int, ...], where: str) -> None:

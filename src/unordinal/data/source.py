@@ -14,7 +14,7 @@ from unordinal.settings import PYTHON_ONLY, Checked, Flag, Range
 
 Alphabet = Literal["text8", "chars", "bytes"]
 Length = Annotated[int | None, Range(1)]
-NumClasses = Annotated[int | None, Range(2)]
+NumClasses = Annotated[int | tuple[int, ...] | None, Range(1)]
 SplitSizes = Annotated[str | None, Flag("--data-split", "TRAIN,VAL,TEST")]
 Side = Annotated[int | None, Range(2), Flag(metavar="N")]
 WHOLE = "0,0,1"  # a split that is all test
@@ -79,7 +79,8 @@ class Source(Checked, ABC):
         height, width = spec.event_shape if spec.is_map else (None, None)
         values: dict[str, Any] = {
             "length": None if spec.is_map else spec.event_shape[0],
-            "num_classes": spec.num_classes,
+            "num_classes": spec.num_classes if spec.is_map else spec.classes,
+            "places": spec.has_places,
         }
         values |= {"map_height": height, "map_width": width, "levels": spec.levels or None, "flips": False}
         values |= {name: getattr(own, name, None) for name in ("letters", "colours")}
@@ -104,9 +105,12 @@ class ArraySettings(Source):
     """A base of the sources of arrays."""
 
     num_classes: NumClasses = None
-    """Number of classes; default the largest class + 1."""
+    """Number of classes, or of each column: 2 5 3, say; default what the file says, or the largest class + 1."""
     letters: str | None = None
     """What the classes are called, in order: ACGT, say."""
+    places: bool = True
+    """Treat the positions of rows as places with a meaning of their own, such as columns of a table or aligned sites,
+    and not as neighbours, as in a text. Has no effect on one long sequence, on maps, and on rows that end early."""
     length: Length = None
     """Symbols per sequence, if the array is one long sequence; default 256."""
     split: SplitSizes = None

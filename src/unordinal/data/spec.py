@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unordinal.config import Shape
+from unordinal.names import check_known, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,18 +105,41 @@ def points_of(text: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Label:
+    """A label that may be given with each example, and the names of its classes; a missing label is a class more."""
+
+    name: str
+    values: tuple[str, ...]
+
+    def encode(self, value: Any) -> int:
+        """Return the class of a value, by name or by number; None is a missing label."""
+        if value is None:
+            return len(self.values)
+        if str(value) not in self.values:
+            raise unknown(f"value of the label {self.name}", str(value), self.values)
+        return self.values.index(str(value))
+
+
+@dataclass(frozen=True)
 class DataSpec:
     """The description of a data set: all that is needed to build a model for it and to show its samples.
 
     Args:
         name: the name of the data set.
-        num_classes: the number of classes K.
-        event_shape: the shape of an example, (length,) for sequences and (height, width) for maps.
+        num_classes: the number of classes K; the largest of all columns, if they have numbers of classes of their own.
+        event_shape: the shape of an example, (length,) for sequences and (height, width) for maps; the longest example,
+            if they may end early.
         vocabulary: the symbols of the classes; None if the classes are plain numbers.
         fingerprint: the sha256 of the encoded classes.
         split_sizes: the sizes of train, val and test: symbols of a text, examples of an array.
         categories: the name and the colour (#rrggbb) of each class; empty if they have none.
         levels: the grey levels that are the classes of a folder of PNGs, separated by commas; empty otherwise.
+        columns: the number of classes of each column; empty if all positions have `num_classes`.
+        has_places: whether positions have a meaning of their own, as columns of a table and aligned sites of DNA do, or
+            only neighbours, as in a text.
+        lengths: how often each length 0, ..., L occurs in the training data, if examples may end early: one row, or one
+            for each class of the first label and one for a missing label. Empty if all have the same length.
+        labels: the labels that may be given with an example.
 
     >>> import torch
     >>> spec = DataSpec("mine", num_classes=27, event_shape=(2,), vocabulary=Vocabulary.text8())
@@ -131,6 +155,47 @@ class DataSpec:
     split_sizes: tuple[int, int, int] = (0, 0, 0)
     categories: tuple[tuple[str, str], ...] = ()
     levels: str = ""
+    columns: tuple[int, ...] = ()
+    has_places: bool = False
+    lengths: tuple[tuple[int, ...], ...] = ()
+    labels: tuple[Label, ...] = ()
+
+    @property
+    def classes(self) -> int | tuple[int, ...]:
+        """The number of classes of all positions, or of each column."""
+        return self.columns or self.num_classes
+
+    @property
+    def ends(self) -> bool:
+        """Whether examples may end early; the number `num_classes` stands at all positions after an end."""
+        return bool(self.lengths)
+
+    @property
+    def num_places(self) -> int | None:
+        """The number of positions, if each of them is a place with a meaning of its own."""
+        return self.event_shape[0] if self.has_places and not self.is_map and not self.ends else None
+
+    @property
+    def label_sizes(self) -> tuple[int, ...]:
+        """The number of classes of each label."""
+        return tuple(len(label.values) for label in self.labels)
+
+    def encode_labels(self, given: Any) -> list[int] | None:
+        """Return the classes of labels given by name, or as texts such as "class=frog"; None if none are given.
+
+        >>> spec = DataSpec("mine", 2, (3,), labels=(Label("class", ("frog", "toad")), Label("colour", ("green",))))
+        >>> spec.encode_labels({"class": "toad"}), spec.encode_labels(("colour=green",))
+        ([1, 1], [2, 0])
+        """
+        if not given:
+            return None
+        pairs = given.items() if isinstance(given, dict) else [str(text).partition("=")[::2] for text in given]
+        values = {str(name).strip(): value for name, value in pairs}
+        if not self.labels:
+            raise ValueError(f"`label` is for models that were trained with labels; {self.name} has none")
+        for name in values:
+            check_known("label", name, [label.name for label in self.labels])
+        return [label.encode(values.get(label.name)) for label in self.labels]
 
     @property
     def is_map(self) -> bool:
@@ -177,7 +242,12 @@ class DataSpec:
             )
 
     def show(self, example: "Tensor") -> str:
-        """Return an example as text: decoded with the vocabulary if there is one, else the numbers of its classes."""
+        """Return an example as text: decoded with the vocabulary if there is one, else the numbers of its classes.
+
+        Nothing after the end of an example is shown.
+        """
+        if self.ends and example.dim() == 1:
+            example = example[example != self.num_classes]
         if self.vocabulary is not None:
             return self.vocabulary.decode(example)
         rows = example.reshape(-1, example.shape[-1]).tolist()
@@ -202,6 +272,10 @@ class DataSpec:
             "split_sizes": list(self.split_sizes),
             "levels": self.levels,
             "categories": [list(category) for category in self.categories],
+            "columns": list(self.columns),
+            "has_places": self.has_places,
+            "lengths": [list(row) for row in self.lengths],
+            "labels": [{"name": label.name, "values": list(label.values)} for label in self.labels],
         }
 
     @staticmethod
@@ -218,4 +292,8 @@ class DataSpec:
             split_sizes=(train, val, test),
             levels=values.get("levels", ""),
             categories=tuple((name, colour) for name, colour in values.get("categories", ())),
+            columns=tuple(int(k) for k in values.get("columns", ())),
+            has_places=values.get("has_places", False),
+            lengths=tuple(tuple(int(n) for n in row) for row in values.get("lengths", ())),
+            labels=tuple(Label(label["name"], tuple(label["values"])) for label in values.get("labels", ())),
         )

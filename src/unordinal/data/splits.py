@@ -27,12 +27,16 @@ class Split:
         symbols: one long sequence (N,), or examples (N, *D).
         length: the length of an example that is cut from a long sequence; None for an array of examples.
         flips: whether to mirror each example of a random batch left to right with probability 1/2.
+        labels: the labels given with the examples (N, J), in which the number of a label's classes stands for a missing
+            one; None if there are none.
     """
 
-    def __init__(self, symbols: np.ndarray, length: int | None = None, *, flips: bool = False):
+    def __init__(
+        self, symbols: np.ndarray, length: int | None = None, *, flips: bool = False, labels: np.ndarray | None = None
+    ):
         if (length is None) == (symbols.ndim == 1):
             raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
-        self.symbols, self.length, self.flips = symbols, length, flips
+        self.symbols, self.length, self.flips, self.labels = symbols, length, flips, labels
         self.short_name = ""  # what it is called in results, where it is all of a file
         self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
@@ -54,6 +58,12 @@ class Split:
                 f"indices {indices.min()} to {indices.max()} are not all among the {len(self)} examples of the split"
             )
         return self._rows(indices if self.length is None else indices * self.length)
+
+    def given(self, indices: "np.ndarray | list[int]") -> "Tensor | None":
+        """Return the labels given with examples: (B, J) int64; None if there are none."""
+        import torch
+
+        return None if self.labels is None else torch.from_numpy(np.asarray(self.labels[indices]).astype(np.int64))
 
     def crops(self, num: int, generator: "torch.Generator") -> "tuple[Tensor, list[int]]":
         """Return random examples, (B, *D) int64, and the position or index of each in `symbols`."""
@@ -128,6 +138,13 @@ class Data:
             raise unknown("split", name, splits)
         return splits[name]
 
+    @property
+    def mean_symbols(self) -> float:
+        """The mean number of symbols of a training example, without those after its end."""
+        if not self.spec.ends:
+            return float(np.prod(self.spec.event_shape))
+        return max(1.0, float((np.asarray(self.train.symbols) < self.spec.num_classes).sum(axis=1).mean()))
+
     def name_examples(self, names: list[str]) -> None:
         """Say what the examples are called, those of train first, then those of val and test."""
         for split in (self.train, self.val, self.test):
@@ -176,9 +193,16 @@ def split_sizes(split: str, total: int, what: str) -> tuple[int, int, int]:
 
 
 def cut(
-    symbols: np.ndarray, sizes: tuple[int, int, int], length: int | None, *, flips: bool = False
+    symbols: np.ndarray,
+    sizes: tuple[int, int, int],
+    length: int | None,
+    *,
+    flips: bool = False,
+    labels: np.ndarray | None = None,
 ) -> tuple[Split, Split, Split]:
     """Cut symbols into train, val and test of the given sizes, in this order; `flips` applies to train only."""
-    ends = np.cumsum(sizes)
-    train, val, test = (symbols[end - size : end] for size, end in zip(sizes, ends, strict=True))
-    return Split(train, length, flips=flips), Split(val, length), Split(test, length)
+    parts = [slice(end - size, end) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    given = [None if labels is None else labels[part] for part in parts]
+    splits = [Split(symbols[part], length, labels=label) for part, label in zip(parts, given, strict=True)]
+    splits[0].flips = flips
+    return splits[0], splits[1], splits[2]

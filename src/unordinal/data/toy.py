@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -61,4 +61,4 @@ class EightGaussiansSource(Source):
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         x = draw_eight_gaussians(sum(SIZES), np.random.default_rng(SEED))
         spec = DataSpec(self.name, NUM_CLASSES, (2,), None, hashlib.sha256(x.tobytes()).hexdigest(), SIZES)
-        return Data(spec, *cut(x, SIZES, None), pmf=eight_gaussians_pmf())
+        return Data(replace(spec, has_places=True), *cut(x, SIZES, None), pmf=eight_gaussians_pmf())

@@ -6,14 +6,16 @@ there given the positions that are shown.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from unordinal.columns import Classes
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import Schedule, cosine, linear
-from unordinal.numerics import Rng, draw_categorical, expand_like, sum_except_batch, uniform
+from unordinal.numerics import Rng, expand_like, sum_except_batch, uniform
 
 
 class AbsorbingNoise(NoiseProcess):
@@ -23,10 +25,11 @@ class AbsorbingNoise(NoiseProcess):
     the corresponding sum over steps. At the last time everything is masked, so that the prior term is zero.
 
     Args:
-        num_classes: the number of classes K.
+        num_classes: the number of classes K, or one number for each column.
         schedule: the probability that a class is masked at a time, which must end at 1. With a network that does not
             read the time, or reads the noise as it does here, the bound does not depend on it. Default: cosine in
             continuous time; the variance of a draw of the bound would be infinite with a linear schedule.
+        ends: whether examples may end early.
 
     >>> noise = AbsorbingNoise(27)
     >>> noise.corrupt(torch.zeros(2, 4, dtype=torch.long), torch.tensor([1e-9, 1.0])).tolist()
@@ -35,9 +38,10 @@ class AbsorbingNoise(NoiseProcess):
 
     mask: int
 
-    def __init__(self, num_classes: int, schedule: Schedule | None = None):
-        self.num_classes, self.mask = num_classes, num_classes
-        self.schedule = schedule or Schedule(cosine)
+    def __init__(
+        self, num_classes: int | Sequence[int] | Classes, schedule: Schedule | None = None, *, ends: bool = False
+    ):
+        super().__init__(num_classes, schedule or Schedule(cosine), has_mask=True, ends=ends)
         if self.schedule.curve is None:
             raise ValueError("absorbing noise needs a schedule that ends in noise 1, made from a curve")
 
@@ -60,14 +64,14 @@ class AbsorbingNoise(NoiseProcess):
         return torch.full(shape, self.mask, device=device)
 
     def log_prior(self, z: Tensor) -> Tensor:
-        return sum_except_batch(torch.where(z == self.mask, 0.0, -math.inf))
+        return self.total(torch.where(z == self.mask, 0.0, -math.inf), z)
 
     def prior_term(self, x: Tensor) -> Tensor:
         return torch.zeros(len(x), device=x.device)
 
     def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
         u = uniform(x.shape, x.device, generator)
-        return torch.where(u < expand_like(self.noise_at(t).to(u), x), self.mask, x)
+        return self.with_ends(torch.where(u < expand_like(self.noise_at(t).to(u), x), self.mask, x), x)
 
     def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
         return output
@@ -77,7 +81,7 @@ class AbsorbingNoise(NoiseProcess):
 
     def masked_entropy(self, logits: Tensor, x: Tensor, z: Tensor) -> Tensor:
         """The sum of -log p(x) over masked positions: (B,) nats."""
-        log_p = logits.gather(-1, x.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)
+        log_p = self.classes.log_prob(logits, self.inside(x))
         return sum_except_batch(torch.where(z == self.mask, -log_p, torch.zeros_like(log_p)))
 
     def step(
@@ -88,7 +92,7 @@ class AbsorbingNoise(NoiseProcess):
         is_masked = z == self.mask
         is_shown = is_masked & choose(is_masked.to(logits.dtype) * (1 - noise_s / noise_t), generator)
         out = z.clone()
-        out[is_shown] = draw_categorical(logits[is_shown], generator)
+        out[is_shown] = self.classes.draw_at(logits, is_shown, generator)
         return out
 
     def marginal(self, x: Tensor, t: Tensor) -> Tensor:
@@ -110,7 +114,7 @@ class AbsorbingNoise(NoiseProcess):
         """Mask each class that is shown with probability 1 - alpha_t; return x_t and its log-probability (B,)."""
         before, after = self.noise_at(torch.tensor([t - 1, t])).tolist()
         hide = (after - before) / (1 - before)
-        is_free = x != self.mask
+        is_free = self.can_redraw(x)
         is_hidden = is_free & (uniform(x.shape, x.device, generator) < hide)
         log_hide, log_show = math.log(hide), math.log1p(-hide) if hide < 1 else -math.inf
         zero = torch.zeros((), device=x.device)
@@ -122,8 +126,8 @@ class AbsorbingNoise(NoiseProcess):
         noise_s, noise_t = self.noise_at(torch.tensor([s, t])).tolist()
         stays = noise_s / noise_t
         log_stay, log_show = math.log(stays) if stays > 0 else -math.inf, math.log1p(-stays)
-        log_p = torch.log_softmax(logits, dim=-1).gather(-1, x_s.clamp(max=self.num_classes - 1).unsqueeze(-1))
-        from_mask = torch.where(x_s == self.mask, log_stay, log_show + log_p.squeeze(-1))
+        log_p = self.classes.log_prob(logits, torch.where(self.can_redraw(x_s), x_s, 0))
+        from_mask = torch.where(x_s == self.mask, log_stay, log_show + log_p)
         from_shown = torch.where(x_s == z, 0.0, -math.inf).to(from_mask)
         return sum_except_batch(torch.where(z == self.mask, from_mask, from_shown))
 
@@ -136,28 +140,33 @@ class MaskCountNoise(AbsorbingNoise):
     `AbsorbingNoise` and less variance: neither the number of masks nor the weight is drawn twice.
 
     Args:
-        num_classes: the number of classes K.
+        num_classes: the number of classes K, or one number for each column.
+        ends: whether examples may end early; L is then the number of positions before the end.
 
     >>> noise = MaskCountNoise(27)
     >>> (noise.corrupt(torch.zeros(1, 8, dtype=torch.long), torch.tensor([0.5])) == 27).sum().item()
     4
     """
 
-    def __init__(self, num_classes: int):
-        super().__init__(num_classes, Schedule(linear))  # uniform times give uniform numbers of masks
+    def __init__(self, num_classes: int | Sequence[int] | Classes, *, ends: bool = False):
+        super().__init__(num_classes, Schedule(linear), ends=ends)  # uniform times give uniform numbers of masks
+
+    def lengths(self, x: Tensor) -> Tensor:
+        """Return the number of positions of each example before its end: (B,) float64."""
+        return self.total(torch.ones(x.shape, dtype=torch.float64, device=x.device), x)
 
     def corrupt(self, x: Tensor, t: Tensor, *, generator: Rng = None) -> Tensor:
-        length = x[0].numel()
-        num = (t.double() * length).ceil().clamp(1, length).to(x.device)  # (B,)
-        order = uniform((len(x), length), x.device, generator).argsort(dim=1).argsort(dim=1)  # ranks of the positions
-        return torch.where((order < num.unsqueeze(1)).view_as(x), self.mask, x)
+        num = (t.to(x.device, torch.float64) * self.lengths(x)).ceil().clamp(min=1)  # (B,)
+        u = self.with_ends(uniform((len(x), x[0].numel()), x.device, generator).view(x.shape), x).flatten(1)
+        order = u.argsort(dim=1).argsort(dim=1)  # ranks of the positions; those after an end come last
+        return self.with_ends(torch.where((order < num.unsqueeze(1)).view_as(x), self.mask, x), x)
 
     def loss(self, logits: Tensor, x: Tensor, z: Tensor, t: Tensor) -> Tensor:
         num_masked = (z == self.mask).flatten(1).sum(dim=1).clamp(min=1)
-        return x[0].numel() / num_masked * self.masked_entropy(logits, x, z)
+        return (self.lengths(x) / num_masked).to(logits) * self.masked_entropy(logits, x, z)
 
     def complement(self, x: Tensor, z: Tensor) -> Tensor:
         """The data with masks exactly where z shows them; where z is all masks, z itself."""
-        other = torch.where(z == self.mask, x, self.mask)
-        is_all = (z == self.mask).flatten(1).all(dim=1)
+        other = self.with_ends(torch.where(z == self.mask, x, self.mask), x)
+        is_all = (other != self.mask).flatten(1).all(dim=1)
         return torch.where(expand_like(is_all, z), z, other)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unordinal.columns import Classes
 from unordinal.numerics import sharpened
 from unordinal.progress import current_watcher
 
-Predict = Callable[[Tensor, Tensor], Tensor]
-"""A function that predicts the logits of x_0, of shape (N, *D, K), from x_t (N, *D) and times t (N,)."""
+Predict = Callable[..., Tensor]
+"""A function that predicts the logits of x_0, of shape (N, *D, K), from x_t (N, *D), times t (N,) and, if there are
+any, labels (N, J)."""
 
 
 class Predictor:
@@ -21,6 +23,8 @@ class Predictor:
 
     Args:
         predict: the network's logits.
+        classes: the classes of every position, if columns have numbers of classes of their own.
+        cond: the labels (N, J) of all samples; None for none.
         reads_time: whether they depend on the time.
         temperature: divides the logits; 0 takes the likeliest class.
         top_p: keep the likeliest classes that together have at least this probability, and drop the others.
@@ -34,6 +38,8 @@ class Predictor:
         self,
         predict: Predict,
         *,
+        classes: Classes | None = None,
+        cond: Tensor | None = None,
         reads_time: bool = True,
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -45,7 +51,7 @@ class Predictor:
             raise ValueError(f"`top_p` must be above 0 and at most 1, got {top_p:g}")
         if not 0 <= greedy_tail <= 1:
             raise ValueError(f"`greedy_tail` must be between 0 and 1, got {greedy_tail:g}")
-        self.predict, self.reads_time = predict, reads_time
+        self.predict, self.classes, self.cond, self.reads_time = predict, classes or Classes(2), cond, reads_time
         self.temperature, self.top_p, self.greedy_tail = temperature, top_p, greedy_tail
         self.seen: Tensor | None = None  # the last input of the network
         self.logits = torch.empty(0)
@@ -54,13 +60,17 @@ class Predictor:
         """Return logits for x_t = z at times t (N,), which lie at a fraction of the whole chain."""
         if self.seen is None or self.reads_time:
             changed = torch.ones(len(z), dtype=torch.bool, device=z.device)
-            self.logits = self.predict(z, t)
+            self.logits = self.predicted(z, t, changed)
         else:
             changed = (z != self.seen).flatten(1).any(dim=1)
             if bool(changed.any()):
                 self.logits = self.logits.clone()
-                self.logits[changed] = self.predict(z[changed], t[changed.cpu()])
+                self.logits[changed] = self.predicted(z[changed], t[changed.cpu()], changed)
         self.seen = z.clone()
         current_watcher().network_calls += int(changed.sum())
         temperature = 0.0 if fraction <= self.greedy_tail else self.temperature
-        return sharpened(self.logits, temperature, self.top_p)
+        return self.classes.map(lambda logits: sharpened(logits, temperature, self.top_p), self.logits)
+
+    def predicted(self, z: Tensor, t: Tensor, which: Tensor) -> Tensor:
+        """Return the network's logits of some samples, `which` (N,) is true."""
+        return self.predict(z, t) if self.cond is None else self.predict(z, t, self.cond[which])

@@ -1,13 +1,15 @@
 """The interface of a noise process, which defines how a diffusion adds noise to classes and removes it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from unordinal.columns import Classes
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.schedules import Schedule
-from unordinal.numerics import Rng, draw_categorical
+from unordinal.numerics import Rng, sum_except_batch
 
 Time = float
 """A step 0..T of a process in discrete time, or a number in [0, 1] of a process in continuous time; 0 is the data."""
@@ -19,12 +21,15 @@ class NoiseProcess(ABC):
     The letters are those of the paper: x = x_0 is the data, of shape (B, *D), and z = x_t are the noisy classes. Times
     t have shape (B,); they are integers 1..T in discrete time and real numbers in (0, 1] in continuous time. s is a
     time before t. A process decides what the output of the network (B, *D, K) means: `predicted` converts it to the
-    logits of x_0 that `loss` and `step` expect.
+    logits of x_0 that `loss` and `step` expect. Logits of columns with numbers of classes of their own are ragged; see
+    `unordinal.columns.Classes`. Positions after the end of an example hold the class `pad`: they stay as they are, and
+    count nowhere.
 
-    Attributes:
-        num_classes: the number of classes K of the data.
+    Args:
+        num_classes: the number of classes K of the data, or one number for each column.
         schedule: how much noise there is at a time, in discrete steps or in continuous time.
-        mask: the class, K, that hides a position; None if the noise has no mask.
+        has_mask: whether there is a class `mask`, K or K + 1, that hides a position.
+        ends: whether examples may end early, after which all positions hold the class `pad`, K.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> from unordinal.diffusion.uniform import UniformNoise
@@ -33,16 +38,37 @@ class NoiseProcess(ABC):
     [100, 75, 50, 25, 0]
     """
 
-    num_classes: int
-    schedule: Schedule
-    mask: int | None = None
-
     converts_by_time = False  # whether `predicted` depends on the time
+
+    def __init__(
+        self,
+        num_classes: int | Sequence[int] | Classes,
+        schedule: Schedule,
+        *,
+        has_mask: bool = False,
+        ends: bool = False,
+    ):
+        self.classes, self.schedule = Classes(num_classes), schedule
+        self.num_classes = self.classes.most
+        self.pad = self.num_classes if ends else None
+        self.mask = self.num_classes + ends if has_mask else None
 
     @property
     def num_input_classes(self) -> int:
-        """The number of classes that z can have: one more than the data if there is a mask."""
-        return self.num_classes + (self.mask is not None)
+        """The number of classes that z can have: those of the data, the mask and the class after an end."""
+        return self.num_classes + (self.mask is not None) + (self.pad is not None)
+
+    def inside(self, x: Tensor) -> Tensor:
+        """Return the classes with any class of the data after an end, where it does not count: (B, *D)."""
+        return x if self.pad is None else torch.where(x == self.pad, 0, x)
+
+    def with_ends(self, new: Tensor, x: Tensor) -> Tensor:
+        """Return new classes, with the ends of x (B, *D) where they were."""
+        return new if self.pad is None else torch.where(x == self.pad, x, new)
+
+    def total(self, terms: Tensor, x: Tensor) -> Tensor:
+        """Sum terms (B, *D) over the positions of each example that come before the end of x (B, *D): (B,)."""
+        return sum_except_batch(terms if self.pad is None else torch.where(x == self.pad, 0.0, terms))
 
     @property
     def num_steps(self) -> int | None:
@@ -185,7 +211,8 @@ class NoiseProcess(ABC):
 
     def can_redraw(self, z: Tensor) -> Tensor:
         """Return which positions of x_t = z a Gibbs step may redraw: (B, *D) booleans."""
-        return torch.ones_like(z, dtype=torch.bool) if self.mask is None else z != self.mask
+        is_shown = torch.ones_like(z, dtype=torch.bool) if self.mask is None else z != self.mask
+        return is_shown if self.pad is None else is_shown & (z != self.pad)
 
     def hide(self, z: Tensor, chosen: Tensor) -> Tensor:
         """Return what the network reads when the chosen positions of x_t = z are to be redrawn: (B, *D)."""
@@ -193,7 +220,7 @@ class NoiseProcess(ABC):
 
     def redraw(self, logits: Tensor, t: Time, *, generator: Rng = None) -> Tensor:
         """Draw x_t of every position given the others at time t, from logits of x_0 (B, *D, K): (B, *D)."""
-        x = draw_categorical(logits, generator)
+        x = self.classes.draw(logits, generator)
         if self.mask is not None:  # positions that are shown hold data, at any time
             return x
         return self.corrupt(x, torch.full((len(x),), t), generator=generator)

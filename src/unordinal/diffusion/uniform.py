@@ -6,18 +6,19 @@ is a closed form of a few (B, *D) tensors; the only (B, *D, K) tensors are the l
 reduction over K.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unordinal.columns import Classes
 from unordinal.diffusion.choosing import Chooser, independent
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import Schedule
 from unordinal.names import check_known
-from unordinal.numerics import Rng, draw_categorical, expand_like, one_hot, sum_except_batch, uniform
+from unordinal.numerics import Rng, expand_like, one_hot, uniform
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,12 @@ class UniformNoise(NoiseProcess):
     """The noise process of multinomial diffusion: q(x_t | x_s) = alpha_ts [x_t = x_s] + (1 - alpha_ts) / K.
 
     Args:
-        num_classes: the number of classes K.
+        num_classes: the number of classes K, or one number for each column, which mixes over its own classes only.
         schedule: how much noise there is at a time, in discrete steps, as from `cosine_schedule`.
         output: what the network predicts for a position. "leave-one-out" is the paper's r: the probabilities of x_0
             given x_t at all other positions. "denoiser" are the probabilities of x_0 given x_t at all positions, which
             are converted to r by the one factor in which the two differ.
+        ends: whether examples may end early.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> noise = UniformNoise(num_classes=27, schedule=cosine_schedule(1000))
@@ -51,11 +53,18 @@ class UniformNoise(NoiseProcess):
 
     OUTPUTS = ("leave-one-out", "denoiser")
 
-    def __init__(self, num_classes: int, schedule: Schedule, *, output: str = "leave-one-out"):
+    def __init__(
+        self,
+        num_classes: int | Sequence[int] | Classes,
+        schedule: Schedule,
+        *,
+        output: str = "leave-one-out",
+        ends: bool = False,
+    ):
         check_known("output", output, self.OUTPUTS)
         if schedule.num_steps is None and type(self) is UniformNoise:
             raise ValueError("`UniformNoise` has discrete steps; use `ContinuousUniformNoise` for continuous time")
-        self.num_classes, self.schedule = num_classes, schedule
+        super().__init__(num_classes, schedule, ends=ends)
         last = torch.tensor(schedule.num_steps or 1, device="cpu")
         self.last_alpha = float(schedule.log_alpha(last).exp())
         self.is_denoiser = self.converts_by_time = output == "denoiser"
@@ -81,24 +90,29 @@ class UniformNoise(NoiseProcess):
         """Draw x_t ~ q(x_t | x_0) (eq:diff_categorical_forward_x0): (B, *D) classes and (B,) times -> (B, *D)."""
         u = uniform(x.shape, x.device, generator)
         noise = expand_like((-torch.expm1(self.schedule.log_alpha(t))).to(x.device, u.dtype), x)
-        redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
-        return torch.where(u < noise, redrawn, x)
+        return self.with_ends(torch.where(u < noise, self.classes.uniform(x.shape, x.device, generator), x), x)
 
     def draw_prior(self, shape: tuple[int, ...], device: torch.device, *, generator: Rng = None) -> Tensor:
         """Draw from the prior, which is uniform over the classes."""
-        return torch.randint(self.num_classes, shape, generator=generator, device=device)
+        return self.classes.uniform(shape, device, generator)
 
     def log_prior(self, z: Tensor) -> Tensor:
-        return torch.full((len(z),), -z[0].numel() * math.log(self.num_classes), device=z.device)
+        ones = torch.ones(z.shape, device=z.device)
+        return -self.total(ones * self.class_numbers(ones).log(), z)
 
     def prior_term(self, x: Tensor) -> Tensor:
-        return torch.full((len(x),), self.prior_kl() * x[0].numel(), device=x.device)
+        ones = torch.ones(x.shape, device=x.device)
+        return self.total(ones * self.prior_kl().to(ones), x)
 
-    def prior_kl(self) -> float:
-        """Return KL(q(x_T | x_0) || uniform) of one position in nats, which does not depend on x_0."""
-        alpha, k = self.last_alpha, self.num_classes
+    def class_numbers(self, like: Tensor) -> Tensor:
+        """Return the number of classes of the positions, () or (D,), with the type and device of `like`."""
+        return torch.as_tensor(self.classes.sizes(like), dtype=like.dtype, device=like.device)
+
+    def prior_kl(self) -> Tensor:
+        """Return KL(q(x_T | x_0) || uniform) of a position in nats, which does not depend on x_0: () or (D,)."""
+        alpha, k = self.last_alpha, self.class_numbers(torch.empty(0, dtype=torch.float64, device="cpu"))
         same, other = alpha + (1 - alpha) / k, (1 - alpha) / k
-        return same * math.log(same * k) + (k - 1) * other * math.log(other * k)
+        return same * (same * k).log() + (k - 1) * other * (other * k).log()
 
     def predicted(self, output: Tensor, z: Tensor, t: Tensor) -> Tensor:
         """Return the logits of r; those of a denoiser differ from them by the evidence of class z."""
@@ -106,15 +120,22 @@ class UniformNoise(NoiseProcess):
 
     def with_evidence(self, logits: Tensor, z: Tensor, noise: Tensor, sign: int = 1) -> Tensor:
         """Return the logits (B, *D, K) of x_0 given also x_t = z at the position itself, for noise (B,)."""
-        shift = sign * evidence(noise, self.num_classes).to(logits)
-        shift = shift.reshape(-1, *([1] * z.dim())).expand(*z.shape, 1)
-        return logits.scatter_add(-1, z.unsqueeze(-1), shift)
+        amount = expand_like(noise.double(), z)
+        k = self.class_numbers(torch.empty(0, dtype=torch.float64, device="cpu"))
+        shift = sign * evidence(amount, k).to(logits)
+        return self.classes.add_at(logits, self.inside(z), shift.expand(z.shape))
 
     def marginal(self, x: Tensor, t: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """Return the probabilities q(x_t | x_0): (B, *D) -> (B, *D, K)."""
         onehot = one_hot(x, self.num_classes, dtype)
         c = self.coefficients(t, torch.zeros_like(t), onehot)
-        return c.alpha_t * onehot + c.noise_t / self.num_classes
+        return c.alpha_t * onehot + c.noise_t * self.uniform_probabilities(onehot)
+
+    def uniform_probabilities(self, like: Tensor) -> Tensor:
+        """Return the uniform distribution over the classes of each position: (K,), or (D, K) with 0 for others."""
+        numbers = self.class_numbers(like).reshape(-1, 1)
+        inside = torch.arange(self.num_classes, device=like.device) < numbers
+        return (inside / numbers).squeeze(0)
 
     def posterior(self, r: Tensor, z: Tensor, t: Tensor, s: Tensor) -> Tensor:
         """Return the probabilities of x_s given x_t = z and probabilities r of x_0 (eq:q_posterior), for any s < t.
@@ -122,9 +143,9 @@ class UniformNoise(NoiseProcess):
         A one-hot r gives the true posterior q(x_s | x_t, x_0), and the r of the network gives p(x_s | x_t). `loss` and
         `step` do not need this (B, *D, K) tensor.
         """
-        c, k = self.coefficients(t, s, r), self.num_classes
-        likelihood = c.alpha_ts * one_hot(z, k, r.dtype) + c.noise_ts / k
-        joint = likelihood * (c.alpha_s * r + c.noise_s / k)
+        c, k, even = self.coefficients(t, s, r), self.class_numbers(r).unsqueeze(-1), self.uniform_probabilities(r)
+        likelihood = c.alpha_ts * one_hot(z, self.num_classes, r.dtype) + c.noise_ts * even
+        joint = likelihood * (c.alpha_s * r + c.noise_s * even)
         r_z = r.gather(-1, z.unsqueeze(-1))
         return joint / (c.alpha_t * r_z + c.noise_t / k)
 
@@ -137,13 +158,13 @@ class UniformNoise(NoiseProcess):
         k = x, one for k = z and one for all other classes. Among those, d_k differs only by log1p(alpha_s r_k / m) with
         m = noise_s / K, so that the sum of this term is the only reduction over K.
         """
-        k = self.num_classes
-        c = self.coefficients(t, t - 1, logits[..., 0])
+        k, c = self.class_numbers(logits), self.coefficients(t, t - 1, self.like(logits, x))
+        ends, x, z = x, self.inside(x), self.inside(z)
         first = c.noise_s == 0  # s = 0: the posterior is a point mass at x, and the loss is the decoder term
         m = torch.where(first, torch.ones_like(c.noise_s), c.noise_s) / k  # 1 / k where unused: finite gradients
         ratio = c.alpha_s / m
 
-        log_r_x, log_r_z, sum_ell = ClassTerms.apply(logits, ratio, x, z)
+        log_r_x, log_r_z, sum_ell = self.classes.reduce(ClassTerms.apply, logits, ratio, x, z)
         r_x, r_z = log_r_x.exp(), log_r_z.exp()
         ell_x, ell_z = torch.log1p(ratio * r_x), torch.log1p(ratio * r_z)
 
@@ -168,7 +189,11 @@ class UniformNoise(NoiseProcess):
             + w_other * (sum_exp_other - num_other - sum_d_other)
         )
         decoder = log_evidence_p - log_r_x - torch.where(same, stay, jump).log()
-        return sum_except_batch(torch.where(first, decoder, kl))
+        return self.total(torch.where(first, decoder, kl), ends)
+
+    def like(self, logits: Tensor, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of x (B, *D) with the type and device of the logits."""
+        return logits.new_empty(()).expand(x.shape)
 
     def step(
         self, logits: Tensor, z: Tensor, t: Time, s: Time, *, generator: Rng = None, choose: Chooser = independent
@@ -178,18 +203,18 @@ class UniformNoise(NoiseProcess):
         A position jumps with probability (1 - alpha_ts) / (K p(z)). A position that jumps takes a class drawn from r
         with probability alpha_s, and a uniform class otherwise. Only positions that jump need a draw over K classes.
         """
-        k, (log_t, log_s) = self.num_classes, self.schedule.log_alpha(torch.tensor([t, s], dtype=torch.float64))
+        k, (log_t, log_s) = self.class_numbers(logits), self.schedule.log_alpha(torch.tensor([t, s]).double())
         alpha_t = log_t.exp()
         noise_ts = float(-torch.expm1(log_t - log_s))
-        r_z = (logits.gather(-1, z.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)).exp()
+        r_z = self.classes.log_prob(logits, self.inside(z)).exp()
         jump_probability = noise_ts / k / (float(alpha_t) * r_z + (1 - float(alpha_t)) / k)
         jumps = choose(jump_probability, generator)
-        landing = draw_categorical(logits[jumps], generator)  # (J,)
-        redrawn = torch.randint(k, landing.shape, generator=generator, device=z.device)
+        landing = self.classes.draw_at(logits, jumps, generator)  # (J,)
+        redrawn = self.classes.uniform_at(jumps, generator)
         from_noise = uniform(landing.shape, z.device, generator) < float(-torch.expm1(log_s))
         out = z.clone()
         out[jumps] = torch.where(from_noise, redrawn, landing)
-        return out
+        return self.with_ends(out, z)
 
     @property
     def has_paths(self) -> bool:
@@ -199,25 +224,24 @@ class UniformNoise(NoiseProcess):
         """Draw x_t ~ q(x_t | x_{t-1} = x) (eq:diff_categorical_forward); return x_t and its log-probability (B,)."""
         before, after = self.schedule.log_alpha(torch.tensor([t - 1, t]))
         noise = float(-torch.expm1(after - before))
-        redrawn = torch.randint(self.num_classes, x.shape, generator=generator, device=x.device)
-        out = torch.where(uniform(x.shape, x.device, generator) < noise, redrawn, x)
-        log_stay, log_jump = math.log(1 - noise + noise / self.num_classes), math.log(noise / self.num_classes)
-        same = (out == x).to(torch.get_default_dtype())
-        return out, sum_except_batch(log_jump + (log_stay - log_jump) * same)
+        redrawn = self.classes.uniform(x.shape, x.device, generator)
+        out = self.with_ends(torch.where(uniform(x.shape, x.device, generator) < noise, redrawn, x), x)
+        k = self.class_numbers(torch.empty(0, device=x.device))
+        log_stay, log_jump = (1 - noise + noise / k).log(), (noise / k).log()
+        return out, self.total(torch.where(out == x, log_stay, log_jump), x)
 
     def log_reverse(self, logits: Tensor, z: Tensor, x_s: Tensor, t: int, s: int) -> Tensor:
         """Return log p(x_s | x_t = z), where softmax(logits) predicts x_0 (eq:p_parametrization): (B,) nats."""
-        log_r = torch.log_softmax(logits, dim=-1)
-        r_s, r_z = (log_r.gather(-1, c.unsqueeze(-1)).squeeze(-1) for c in (x_s, z))
+        r_s, r_z = (self.classes.log_prob(logits, self.inside(c)) for c in (x_s, z))
         batch = torch.ones(len(z), dtype=torch.long)
-        c, k = self.coefficients(t * batch, s * batch, r_s), self.num_classes
+        c, k = self.coefficients(t * batch, s * batch, r_s), self.class_numbers(logits)
         log_likelihood = (torch.where(x_s == z, c.alpha_ts, torch.zeros_like(r_s)) + c.noise_ts / k).log()
         log_prior = torch.logaddexp(c.alpha_s.log() + r_s, (c.noise_s / k).log())
         log_evidence = torch.logaddexp(c.alpha_t.log() + r_z, (c.noise_t / k).log())
-        return sum_except_batch(log_likelihood + log_prior - log_evidence)
+        return self.total(log_likelihood + log_prior - log_evidence, z)
 
 
-def evidence(noise: Tensor, num_classes: int) -> Tensor:
+def evidence(noise: Tensor, num_classes: int | Tensor) -> Tensor:
     """Return by how much the log-probability of a class grows when it is seen through this much noise."""
     return torch.log1p(num_classes * (1 - noise) / noise)
 

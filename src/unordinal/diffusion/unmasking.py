@@ -1,7 +1,6 @@
 """Samplers for noise with a mask, which show a number of positions with every network call."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,14 +10,14 @@ from torch import Tensor
 from unordinal.diffusion.choosing import far_apart
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
-from unordinal.numerics import Rng, draw_categorical, expand_like, uniform
+from unordinal.numerics import Rng, expand_like, uniform
 from unordinal.progress import current_watcher
 
 TIE = 1e-5  # positions whose urgency differs by less than about this are shown in random order
 
 
 @dataclass(frozen=True)
-class Unmasking(ABC):
+class Unmasking:
     """Samplers for noise with a mask that show a number of positions with every network call.
 
     Args:
@@ -32,12 +31,16 @@ class Unmasking(ABC):
         """Return the calls that show one position at a time."""
         return num_free
 
-    @abstractmethod
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
-        """Return which of the masked positions to show, `num` (N,) of them in each sample: (N, *D) booleans.
+    def urgency(self, logits: Tensor) -> Tensor:
+        """Return how soon each position is to be shown, from the network's own logits, whatever the temperature.
 
-        `logits` (N, *D, K) are the network's own, whatever the temperature.
+        The shape is (N, *D), from logits of shape (N, *D, K); by default all positions are alike.
         """
+        return torch.zeros(logits.shape[:-1], device=logits.device)
+
+    def shown_next(self, urgency: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
+        """Return which of the masked positions to show, `num` (N,) of them in each sample: (N, *D) booleans."""
+        return most_urgent(urgency, is_masked, num, generator)
 
     def chain(
         self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
@@ -47,22 +50,26 @@ class Unmasking(ABC):
         z = noise.impose(z, known, 1.0, generator=generator)
         most = int((z == noise.mask).flatten(1).sum(dim=1).max())
         calls = most if self.steps is None else self.steps
-        if not 1 <= calls <= most:
+        if noise.pad is not None:  # how long samples are is drawn, so that no number of calls fits all of them
+            calls = min(calls, most)
+        elif not 1 <= calls <= most:
             raise ValueError(f"`steps` must be between 1 and {most}, one for each free position; got {calls}")
-        watcher, size, end = current_watcher(), z[0].numel(), noise.num_steps or 1
+        watcher, end = current_watcher(), noise.num_steps or 1
+        size = noise.total(torch.ones(z.shape, device=z.device), z).clamp(min=1)  # (N,)
         watcher.state(end, z)
         yield end, z
         for call in range(calls):
             is_masked = z == noise.mask
             left = is_masked.flatten(1).sum(dim=1)  # (N,)
             level = noise.schedule.time_of(left / size)
-            logits = predict(z, level, float(left.max()) / size)
+            logits = predict(z, level, float((left / size).max()))
             num = (left // (calls - call)).clamp(min=1)  # rather one more at the end, when more is known
-            is_shown = self.shown_next(predict.logits, is_masked, num, generator)
+            urgency = noise.classes.reduce(self.urgency, predict.logits)
+            is_shown = self.shown_next(urgency, is_masked, num, generator)
             z = z.clone()
-            z[is_shown] = draw_categorical(logits[is_shown], generator)
+            z[is_shown] = noise.classes.draw_at(logits, is_shown, generator)
             watcher.advance(len(z) / calls)
-            t = end * float((z == noise.mask).flatten(1).sum(dim=1).max()) / size
+            t = end * float(((z == noise.mask).flatten(1).sum(dim=1) / size).max())
             watcher.state(t, z)
             yield t, z
 
@@ -91,9 +98,6 @@ class FirstHitting(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
-        return most_urgent(torch.zeros(logits.shape[:-1], device=logits.device), is_masked, num, generator)
-
 
 @dataclass(frozen=True)
 class SpreadUnmasking(Unmasking):
@@ -106,7 +110,7 @@ class SpreadUnmasking(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
+    def shown_next(self, urgency: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         left = is_masked.flatten(1).sum(dim=1).clamp(min=1)
         return far_apart(is_masked * expand_like(num / left, is_masked), generator) & is_masked
 
@@ -122,10 +126,9 @@ class LowestEntropy(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
+    def urgency(self, logits: Tensor) -> Tensor:
         log_p = torch.log_softmax(logits, dim=-1)
-        certainty = (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
-        return most_urgent(certainty, is_masked, num, generator)
+        return (log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -139,5 +142,5 @@ class HighestConfidence(Unmasking):
     torch.Size([2, 6])
     """
 
-    def shown_next(self, logits: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
-        return most_urgent(torch.log_softmax(logits, dim=-1).amax(dim=-1), is_masked, num, generator)
+    def urgency(self, logits: Tensor) -> Tensor:
+        return torch.log_softmax(logits, dim=-1).amax(dim=-1)

@@ -91,11 +91,12 @@ def compare_models(
     # if both models stratify their times in the same way, the part that the times explain cancels in the difference
     ranks = [part.rank for part in values]
     rank = ranks[0] if ranks[0] is not None and ranks[1] is not None else None
+    paired = bits[1] - bits[0]
     return Comparison(
         first=float(bits[0].mean()),
         second=float(bits[1].mean()),
-        difference=float((bits[1] - bits[0]).mean()),
-        standard_error=standard_error(bits[1] - bits[0], rank),
+        difference=float(paired.mean()),
+        standard_error=standard_error(paired - paired.mean() * values[0].sizes, rank),
         kinds=(kind_of(first), kind_of(second)),
         num_examples=len(bits[0]),
         split=split_name,

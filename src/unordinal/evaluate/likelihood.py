@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
@@ -79,7 +81,7 @@ class Score:
         method: how the expectation over the model's random draws was estimated.
         per_example: the bits per dimension of each example; None for a bound with too few draws of each example.
         per_example_error: the standard error of each value of `per_example`; None if there is one value per example.
-        dimensions: the number of positions of an example.
+        dimensions: the number of positions of an example; the mean, if examples end early.
         unit: the unit of `bits_per_dim`, such as "bits per character".
 
     >>> score = Score(1.75, 0.02, "elbo", "test", num_examples=100, seconds=3.0, method="1 draw per example")
@@ -96,7 +98,7 @@ class Score:
     method: str
     per_example: tuple[float, ...] | None = None
     per_example_error: tuple[float, ...] | None = None
-    dimensions: int = 1
+    dimensions: float = 1
     unit: str = "bits per dimension"
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,10 +132,16 @@ def kind_of(model: CategoricalModel, bound: str = "elbo", k: int = 1) -> str:
 class Values:
     """The scores of single examples and how they were estimated."""
 
-    bits: Tensor  # bits per dimension, (N,) float64
+    bits: Tensor  # bits of each example over the mean number of its symbols, (N,) float64; their mean is the score
     method: str
+    sizes: Tensor  # the number of symbols of each example over their mean, (N,); all 1 unless examples end early
     rank: Tensor | None = None  # of each example in the order of their stratified times, (N,); else None
     error: Tensor | None = None  # the standard error of each example, (N,); None if there is one value per example
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the score, all bits over all symbols."""
+        return standard_error(self.bits - self.bits.mean() * self.sizes, self.rank)
 
 
 def score_split(
@@ -165,15 +173,15 @@ def score_split(
     has_examples = model.is_exact or asked.order or is_iwbo or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
-        standard_error=standard_error(values.bits, values.rank),
+        standard_error=values.standard_error,
         kind=kind_of(model, asked.bound, asked.k) if asked.order is None else f"exact (order {asked.order})",
         split=split_name,
         num_examples=len(values.bits),
         seconds=time.monotonic() - began,
         method=values.method,
-        per_example=tuple(values.bits.tolist()) if has_examples else None,
-        per_example_error=None if values.error is None else tuple(values.error.tolist()),
-        dimensions=split[0].numel(),
+        per_example=tuple((values.bits / values.sizes).tolist()) if has_examples else None,
+        per_example_error=None if values.error is None else tuple((values.error / values.sizes).tolist()),
+        dimensions=float(scored_symbols(model, split, len(values.bits)).double().mean()),
         unit=unit,
     )
 
@@ -209,8 +217,17 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
         of_all = "" if times is None or times.num is None else f" of {times.num}"
         method = f"{counted(draws, 'draw')} per example" if times is None else f"{draws}{of_all} per example"
         method = method if times is None else f"stratified times, {method}"
-    to_bits = 1 / (math.log(2) * split[0].numel())
-    return Values(nats * to_bits, method, rank, None if error is None else error * to_bits)
+    symbols = scored_symbols(model, split, num).double()
+    to_bits = 1 / (math.log(2) * float(symbols.mean()))
+    sizes = (symbols / symbols.mean()).clamp(min=1e-9)  # an example without symbols has no bits per symbol
+    return Values(nats * to_bits, method, sizes, rank, None if error is None else error * to_bits)
+
+
+def scored_symbols(model: CategoricalModel, split: Split, num: int) -> Tensor:
+    """Return the number of symbols of the first `num` examples, without those after their ends: (num,)."""
+    if not model.ends:
+        return torch.full((num,), split[0].numel())
+    return model.num_symbols(split.examples(np.arange(num)))
 
 
 def check_exactness(model: CategoricalModel, asked: Evaluate) -> None:

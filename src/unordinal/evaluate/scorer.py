@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.times import spread_positions
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import CategoricalModel, evaluating, given_labels
 from unordinal.models.bound import bound, importance_bound
 from unordinal.names import check_known
 from unordinal.parallel.group import ALONE, Group
@@ -51,8 +52,10 @@ class Scorer:
     seed: int = 0
     group: Group = ALONE
 
-    def batches(self, size: int | None = None, turn: int = 0) -> Iterator[tuple[Tensor, slice, torch.Generator]]:
-        """Yield each batch of this process: examples, their indices as a slice, and a generator for them.
+    def batches(
+        self, size: int | None = None, turn: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor | None, slice, torch.Generator]]:
+        """Yield each batch of this process: examples, labels, their indices as a slice, and a generator for them.
 
         Args:
             size: the number of examples in a batch; by default `batch_size`.
@@ -61,17 +64,17 @@ class Scorer:
         size = size or self.batch_size
         for index in self.group.turns(-(-self.num // size)):
             rows = slice(index * size, min((index + 1) * size, self.num))
-            x = self.split.examples(np.arange(rows.start, rows.stop)).to(self.device)
-            yield x, rows, generator_of(self.seed, turn, index, self.device)
+            indices = np.arange(rows.start, rows.stop)
+            x, cond = self.split.examples(indices).to(self.device), self.split.given(indices)
+            yield x, cond if self.model.labels else None, rows, generator_of(self.seed, turn, index, self.device)
 
     def plain(self, draws: int, advance: Advance, positions: Tensor | None = None, turn: int = 0) -> Tensor:
         """Return the negative bound of each example, averaged over draws, at `positions` (num, draws) if given."""
         nats = torch.zeros(self.num, dtype=torch.float64)
-        for x, rows, generator in self.batches(turn=turn):
+        for x, cond, rows, generator in self.batches(turn=turn):
             at = None if positions is None else positions[rows].T
-            nats[rows] = -bound(self.model, x, draws=draws, positions=at, generator=generator, advance=advance).mean(
-                dim=0
-            )
+            given: Any = {"draws": draws, "positions": at, "generator": generator, "advance": advance}
+            nats[rows] = -bound(self.model, x, cond=cond, **given).mean(dim=0)
         return self.group.summed(nats)
 
     def exact(self, progress: Progress) -> Tensor:
@@ -119,7 +122,7 @@ class Scorer:
             raise ValueError("`in_order` is only for a text and a model with a memory (arm-xl); leave it out")
         nats, past = torch.zeros(self.num, dtype=torch.float64), None
         with progress("Scoring", self.num) as advance:
-            for x, rows, _ in replace(self, group=ALONE).batches():
+            for x, _, rows, _ in replace(self, group=ALONE).batches():
                 log_p, past = continued(x, past)
                 nats[rows] = -log_p.double().cpu()
                 advance(len(x))
@@ -132,8 +135,8 @@ class Scorer:
             raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
         nats = torch.zeros(self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num) as advance, evaluating(self.model):
-            for x, rows, _ in self.batches():
-                nats[rows] = -self.model.orders(x, order).double().cpu()
+            for x, cond, rows, _ in self.batches():
+                nats[rows] = -self.model.orders(x, order, **given_labels(cond)).double().cpu()
                 advance(len(x))
         return self.group.summed(nats)
 
@@ -142,8 +145,9 @@ class Scorer:
         copies = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
         nats = torch.zeros(self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num * k) as advance:
-            for x, rows, generator in self.batches(max(1, copies // k)):
-                found, _ = importance_bound(self.model, x, k, rows=copies, generator=generator, advance=advance)
+            for x, cond, rows, generator in self.batches(max(1, copies // k)):
+                given: Any = {"rows": copies, "generator": generator, "advance": advance}
+                found, _ = importance_bound(self.model, x, k, cond=cond, **given)
                 nats[rows] = -found
         return self.group.summed(nats)
 
@@ -157,10 +161,11 @@ class Scorer:
         every = (torch.arange(num_times, dtype=torch.float64) + 0.5).repeat(repeats) / num_times
         nats = torch.zeros(self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num * len(every)) as advance:
-            for x, rows, generator in self.batches(1):
+            for x, cond, rows, generator in self.batches(1):
                 for part in every.split(self.batch_size):
                     copies = x.expand(len(part), *x.shape[1:])
-                    found = bound(self.model, copies, positions=part.unsqueeze(0), generator=generator)
+                    labels = None if cond is None else cond.expand(len(part), -1)
+                    found = bound(self.model, copies, cond=labels, positions=part.unsqueeze(0), generator=generator)
                     nats[rows] -= float(found.sum()) / len(every)
                     advance(len(part))
         return self.group.summed(nats)

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unordinal.abilities import Network, TrainingHooks
-from unordinal.model import ExactModel, as_classes, check_classes, evaluating, sample_shape
+from unordinal.checks import as_classes, check_classes, sample_shape
+from unordinal.model import ExactModel, evaluating, given_labels
 from unordinal.nets.classes import ClassTransformer
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
@@ -23,21 +24,38 @@ class AutoregressiveModel(ExactModel):
     training loop of your own says how much is spent with `model.hooks.progressed(fraction)`; without it, only the last
     layer predicts.
 
+    If examples may end early, the last class of the network is the end. It is certain after L symbols, so that the
+    probabilities of all strings of 0 to L symbols sum to 1.
+
     Args:
-        net: the network, which gives logits of each position from the classes before it.
-        event_shape: (L,), the length of an example. Other lengths can be scored and drawn too.
+        net: the network, which gives logits of each position from the classes before it; its last class is the end if
+            examples may end early.
+        event_shape: (L,), the length of an example. Without ends and places, other lengths can be scored and drawn too.
         auxiliary: train with the auxiliary losses.
+        ends: whether examples may end early.
+        labels: the number of classes of each label that may be given with an example.
 
     >>> model = AutoregressiveModel(ClassTransformer(4, width=8, num_blocks=1, num_heads=1), event_shape=(5,))
     >>> model.sample(3).shape
     torch.Size([3, 5])
     """
 
-    def __init__(self, net: ClassTransformer, *, event_shape: tuple[int, ...], auxiliary: bool = False):
-        super().__init__(net.num_classes, event_shape)
+    def __init__(
+        self,
+        net: ClassTransformer,
+        *,
+        event_shape: tuple[int, ...],
+        auxiliary: bool = False,
+        ends: bool = False,
+        labels: tuple[int, ...] = (),
+    ):
+        classes = net.num_classes - 1 if ends else net.classes
+        super().__init__(classes, event_shape, ends=ends, labels=labels, has_places=net.has_places)
+        if auxiliary and (self.has_places or ends):
+            raise ValueError("auxiliary losses are for sequences without places and ends; leave them out")
         self.net = net
         self.fraction = 1.0  # of the budget that is spent
-        self.second = torch.nn.Linear(net.out.in_features, net.num_classes) if auxiliary else None
+        self.second = torch.nn.Linear(net.width, net.num_classes) if auxiliary else None
 
     @property
     def stepper(self) -> "AutoregressiveStepper":
@@ -54,14 +72,28 @@ class AutoregressiveModel(ExactModel):
     def hooks(self) -> TrainingHooks:
         return AutoregressiveHooks(self)
 
-    def unchecked_log_prob(self, x: Tensor) -> Tensor:
-        return log_likelihood(self.net(x), x)
+    def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
+        return sum_except_batch(self.position_log_probs(x, cond))
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        x = x.long()
+    def position_log_probs(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
+        """Return the log-probability of the class of each position given those before it: (B, L) -> (B, L).
+
+        If examples may end early, there is a column more where an end may follow, and positions after an end have 0.
+        """
+        if self.ends and x.shape[1] < self.event_shape[0]:
+            x = F.pad(x, (0, 1), value=self.num_classes)  # every example ends
+        logits = full_precision(self.net(x) if cond is None else self.net(x, cond))
+        log_p = self.net.classes.log_prob(logits, x)
+        if not self.ends:
+            return log_p
+        has_ended = F.pad(x[:, :-1] == self.num_classes, (1, 0))  # before this position
+        return torch.where(has_ended, 0.0, log_p)
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
+        x, cond = x.long(), self.checked_cond(cond, len(x)) if cond is None else cond
         if self.second is None:
-            return -log_likelihood(self.net(x), x)
-        features = self.net.features(x)  # not through `forward`: compiling leaves this loss as it is
+            return -self.unchecked_log_prob(x, cond)
+        features = self.net.features(x, cond)  # not through `forward`: compiling leaves this loss as it is
         num = len(features)
         loss = torch.zeros(len(x), device=x.device)
         for layer, h in enumerate(features, start=1):
@@ -81,6 +113,7 @@ class AutoregressiveModel(ExactModel):
         temperature: float = 1.0,
         prompt: Any = None,
         known: Any = None,
+        cond: Any = None,
         particles: int = 32,
         **settings: Any,
     ) -> Tensor:
@@ -95,10 +128,11 @@ class AutoregressiveModel(ExactModel):
             known: classes (N, L), or (L,) for all samples, of positions that are given, -1 where they are free. Given
                 positions at the beginning are exact. Others are respected by `particles` candidates for each sample,
                 which are resampled by how likely they make each given class: consistent for many particles, not exact.
+            cond: labels, of shape (N, J), or (J,) for all samples.
             particles: the number of candidates.
 
         Returns:
-            Classes, of shape (N, L).
+            Classes, of shape (N, L); the number of classes after the end of a sample.
         """
         (length,) = sample_shape(self, num_samples, event_shape, settings)
         if not 0 <= temperature < math.inf:
@@ -107,40 +141,51 @@ class AutoregressiveModel(ExactModel):
             if prompt is not None:
                 raise ValueError("give `known` or `prompt`, not both")
             checked = self.checked_known(known, num_samples, torch.Size((length,)))
-            return self.sample_around(checked, temperature, particles, generator)
+            return self.sample_around(checked, cond, temperature, particles, generator)
         given = [] if prompt is None else self.checked_prompt(prompt, length)
-        watcher = current_watcher()
+        watcher, labels = current_watcher(), given_labels(self.checked_cond(cond, num_samples))
         with evaluating(self):
-            state, last, drawn = self.net.init_state(num_samples), None, []
-            device = self.net.out.weight.device
+            state, last = self.net.init_state(num_samples, **labels), None
+            drawn = torch.full((num_samples, length), self.num_classes, device=self.net.device)
+            has_ended = torch.zeros(num_samples, dtype=torch.bool, device=self.net.device)
             for place in range(length):
                 logits, state = self.net.step(last, state)
                 if place < len(given):
-                    last = torch.full((num_samples,), given[place], device=device)
+                    last = torch.full((num_samples,), given[place], device=self.net.device)
                 else:
                     last = draw_categorical(sharpened(logits, temperature), generator)
-                drawn.append(last)
+                if self.ends:
+                    last = torch.where(has_ended, self.num_classes, last)
+                    has_ended |= last == self.num_classes
+                drawn[:, place] = last
                 watcher.network_calls += num_samples
                 watcher.advance(num_samples / length)
-        return torch.stack(drawn, dim=1)
+                if self.ends and bool(has_ended.all()):
+                    break
+        return drawn
 
-    def sample_around(self, known: Tensor, temperature: float, particles: int, generator: Rng) -> Tensor:
+    def sample_around(self, known: Tensor, cond: Any, temperature: float, particles: int, generator: Rng) -> Tensor:
         """Draw samples with given positions (N, L) by sequential Monte Carlo; their effective number is reported."""
         num, length = known.shape
         first = int((known >= 0).long().cumprod(dim=1).sum(dim=1).min())  # given at the beginning, in all samples
         is_prefix = not bool((known[:, first:] >= 0).any())
         if particles < 1:
             raise ValueError(f"`particles` must be at least 1, got {particles}")
-        each = 1 if is_prefix else particles
-        device = self.net.out.weight.device
+        each, device = 1 if is_prefix else particles, self.net.device
         known = known.to(device).repeat_interleave(each, dim=0)  # (N M, L)
-        watcher, effective = current_watcher(), float(each)
+        watcher, effective, labels = current_watcher(), float(each), self.checked_cond(cond, num)
         with evaluating(self):
-            state, last = self.net.init_state(num * each), None
+            given_all = given_labels(None if labels is None else labels.repeat_interleave(each, dim=0))
+            state, last = self.net.init_state(num * each, **given_all), None
             drawn = torch.zeros((num * each, 0), dtype=torch.long, device=device)
             for place in range(length):
                 logits, state = self.net.step(last, state)
                 given = known[:, place]
+                if self.ends:  # no sample ends before a position that is given
+                    is_before = (known[:, place:] >= 0).any(dim=1, keepdim=True)
+                    has_ended = (drawn == self.num_classes).any(dim=1, keepdim=True)
+                    is_end = torch.arange(self.num_classes + 1, device=device) == self.num_classes
+                    logits = logits.masked_fill(torch.where(has_ended, ~is_end, is_before & is_end), -math.inf)
                 free = draw_categorical(sharpened(logits, temperature), generator)
                 last = torch.where(given >= 0, given, free)
                 drawn = torch.cat([drawn, last.unsqueeze(1)], dim=1)
@@ -168,9 +213,10 @@ class AutoregressiveModel(ExactModel):
         given = [int(value) for value in prompt]
         if len(given) > length:
             raise ValueError(f"the prompt has {len(given)} symbols, more than the {length} of a sample")
-        for value in given:
-            if not 0 <= value < self.num_classes:
-                raise ValueError(f"the prompt has class {value}, but num_classes={self.num_classes}")
+        sizes = self.classes.columns or (self.num_classes,) * length
+        for value, most in zip(given, sizes, strict=False):
+            if not 0 <= value < most:
+                raise ValueError(f"the prompt has class {value}, but num_classes={most}")
         return given
 
 
@@ -184,8 +230,8 @@ class AutoregressiveStepper:
     def __init__(self, model: AutoregressiveModel):
         self.model, self.net = model, model.net
 
-    def first_state(self, num: int) -> Any:
-        return self.net.init_state(num)
+    def first_state(self, num: int, cond: Tensor | None = None) -> Any:
+        return self.net.init_state(num, **given_labels(self.model.checked_cond(cond, num)))
 
     @torch.no_grad()
     def next_log_probs(self, before: Tensor | None, state: Any) -> tuple[Tensor, Any]:
@@ -197,10 +243,10 @@ class AutoregressiveStepper:
         return self.net.select_state(state, index)
 
     @torch.no_grad()
-    def log_probs(self, x: Tensor) -> Tensor:
+    def log_probs(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         check_classes(self.model, x)
         with evaluating(self.model):
-            return torch.log_softmax(full_precision(self.net(x.long())), dim=-1)
+            return self.model.position_log_probs(x.long(), self.model.checked_cond(cond, len(x)))
 
     @property
     def in_order(self) -> Callable[[Tensor, Any], tuple[Tensor, Any]] | None:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from unordinal.model import CategoricalModel, evaluating
+from unordinal.model import CategoricalModel, evaluating, given_labels
 from unordinal.numerics import Rng, uniform
 from unordinal.progress import Advance, ignored
 
@@ -15,6 +15,7 @@ def bound(
     model: CategoricalModel,
     x: Tensor,
     *,
+    cond: Tensor | None = None,
     draws: int = 1,
     positions: Tensor | None = None,
     generator: Rng = None,
@@ -25,6 +26,7 @@ def bound(
     Args:
         model: the model; an exact one gives log P(x) in each draw.
         x: classes, of shape (B, *D).
+        cond: labels, of shape (B, J), for models that were trained with labels.
         draws: how many draws of each example.
         positions: for diffusions, where in time each draw is, (draws, B) in [0, 1); by default the draws of an example
             are spread evenly over all times.
@@ -46,9 +48,9 @@ def bound(
     with evaluating(model):
         for number in range(draws):
             if model.times is not None and positions is not None:
-                values = model.times.elbo_at(x, positions[number], generator)
+                values = model.times.elbo_at(x, positions[number], generator, **given_labels(cond))
             else:
-                values = model.elbo(x, generator=generator)
+                values = model.elbo(x, generator=generator, **given_labels(cond))
             found.append(values.double().cpu())
             advance(len(x))
     return torch.stack(found)
@@ -56,7 +58,14 @@ def bound(
 
 @torch.no_grad()
 def importance_bound(
-    model: CategoricalModel, x: Tensor, k: int, *, rows: int, generator: Rng = None, advance: Advance = ignored
+    model: CategoricalModel,
+    x: Tensor,
+    k: int,
+    *,
+    rows: int,
+    cond: Tensor | None = None,
+    generator: Rng = None,
+    advance: Advance = ignored,
 ) -> tuple[Tensor, Tensor]:
     """Return the log of the mean of k importance weights of each example, and its variance by the delta method.
 
@@ -71,7 +80,8 @@ def importance_bound(
         for start in range(0, k, draws):
             num = min(draws, k - start)
             copies = x.repeat(num, *([1] * (x.dim() - 1)))
-            log_w = model.weights(copies, generator=generator).double().cpu().view(num, len(x))
+            labels = given_labels(None if cond is None else cond.repeat(num, 1))
+            log_w = model.weights(copies, generator=generator, **labels).double().cpu().view(num, len(x))
             total = torch.logaddexp(total, torch.logsumexp(log_w, dim=0))
             squares = torch.logaddexp(squares, torch.logsumexp(2 * log_w, dim=0))
             advance(num * len(x))

@@ -1,16 +1,18 @@
 """How a diffusion draws: chains of reverse steps, posteriors of noisy examples, reconstructions."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from unordinal.checks import check_classes, sample_shape
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import Time
 from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, default_sampler, last, suitable_samplers
 from unordinal.diffusion.uniform import UniformNoise
-from unordinal.model import check_classes, device_of, sample_shape
+from unordinal.model import device_of
 from unordinal.names import check_known
 from unordinal.numerics import Rng
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from unordinal.models.diffusion import Diffusion
 
 RECONSTRUCTION_STEPS = 50
+softmax = partial(torch.softmax, dim=-1)
 
 
 class DiffusionDenoiser:
@@ -37,11 +40,12 @@ class DiffusionDenoiser:
     def whole_calls(self, sampler: str | None, num_free: int) -> int | None:
         return SAMPLERS[sampler or default_sampler(self.noise)].whole_calls(self.noise, num_free)
 
-    def predictor(self, **settings: float) -> Predictor:
-        """Return the network's predictions for a sampler."""
+    def predictor(self, cond: Tensor | None = None, **settings: float) -> Predictor:
+        """Return the network's predictions for a sampler, given labels (N, J)."""
         model = self.model
         reads_time = model.net_reads_time or self.noise.converts_by_time
-        return Predictor(model.evaluated_logits, reads_time=reads_time, **settings)
+        given: Any = {"classes": self.noise.classes, "cond": cond, "reads_time": reads_time, **settings}
+        return Predictor(model.evaluated_logits, **given)
 
     @torch.no_grad()
     def chain(
@@ -53,6 +57,7 @@ class DiffusionDenoiser:
         steps: int | None = None,
         sampler: str | Sampler | None = None,
         known: Any = None,
+        cond: Any = None,
         temperature: float = 1.0,
         top_p: float = 1.0,
         greedy_tail: float = 0.0,
@@ -66,9 +71,21 @@ class DiffusionDenoiser:
             check_known("sampler", sampler, self.samplers)
             sampler = SAMPLERS[sampler](steps)  # type: ignore[call-arg]
         given = None if known is None else self.model.checked_known(known, num_samples, shape).to(device)
-        predict = self.predictor(temperature=temperature, top_p=top_p, greedy_tail=greedy_tail)
+        labels = self.model.checked_cond(cond, num_samples)
+        predict = self.predictor(labels, temperature=temperature, top_p=top_p, greedy_tail=greedy_tail)
+        if self.noise.pad is not None and event_shape is None:
+            given = self.with_lengths(given, (num_samples, *shape), labels, generator)
         z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
         yield from sampler.chain(predict, self.noise, z, known=given, generator=generator)
+
+    def with_lengths(self, known: Tensor | None, shape: tuple[int, ...], cond: Tensor | None, generator: Rng) -> Tensor:
+        """Return the known positions (N, L), -1 where they are free, with ends after lengths that are drawn here."""
+        if known is not None:
+            raise ValueError("with `known` positions, give the length of the samples as `event_shape`")
+        assert self.noise.pad is not None
+        place = torch.arange(shape[1], device=device_of(self.model))
+        is_after = place >= self.model.draw_lengths(shape[0], cond, generator).unsqueeze(1)
+        return torch.where(is_after, self.noise.pad, -torch.ones_like(place))
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor, *, generator: Rng = None) -> Tensor:
@@ -97,8 +114,9 @@ class DiffusionDenoiser:
             raise ValueError(f"`noise`, the probability that a class was redrawn, must be between 0 and 1; got {noise}")
         amount = torch.full((len(x),), noise, dtype=torch.float64)
         x = x.long()
-        logits = self.model.evaluated_logits(x, self.noise.schedule.time_of(amount))
-        return torch.softmax(self.noise.with_evidence(logits, x, amount), dim=-1)
+        cond = self.model.checked_cond(None, len(x))
+        logits = self.model.evaluated_logits(x, self.noise.schedule.time_of(amount), cond)
+        return self.noise.classes.map(softmax, self.noise.with_evidence(logits, x, amount))
 
     @property
     def conditionals(self) -> Callable[[Tensor], Tensor] | None:
@@ -109,12 +127,15 @@ class DiffusionDenoiser:
         """Return the probabilities of each position given all others, from one network call for each position."""
         assert self.noise.mask is not None
         check_classes(self.model, x)
-        flat, size = x.long().flatten(1), x[0].numel()
+        flat, size, cond = x.long().flatten(1), x[0].numel(), self.model.checked_cond(None, len(x))
         t = self.noise.schedule.time_of(torch.tensor([1 / size])).expand(len(x))
         found = []
         for position in range(size):
             hidden = flat.clone()
             hidden[:, position] = self.noise.mask
-            found.append(self.model.evaluated_logits(hidden.view_as(x), t).flatten(1, -2)[:, position])
-        logits = torch.stack(found, dim=1).view(*x.shape, self.noise.num_classes)
-        return torch.softmax(logits, dim=-1)
+            logits = self.model.evaluated_logits(hidden.view_as(x), t, cond)
+            logits = logits if self.noise.classes.columns else logits.flatten(1, -2)
+            found.append(torch.softmax(self.noise.classes.at(logits, position), dim=-1))
+        if self.noise.classes.columns:
+            return torch.cat([found[c] for _, members, _ in self.noise.classes.groups for c in members], dim=1)
+        return torch.stack(found, dim=1).view(*x.shape, self.noise.num_classes)

@@ -1,31 +1,41 @@
 """Diffusion as a model: a network that predicts x_0, and a noise process around it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import Network, Orders, Reconstruct, Times, TrainingHooks, Weights
+from unordinal.checks import check_classes
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.model import CategoricalModel, check_classes, evaluating
+from unordinal.model import CategoricalModel, device_of, evaluating
 from unordinal.models.denoising import DiffusionDenoiser
-from unordinal.numerics import Rng, full_precision, uniform
+from unordinal.numerics import Rng, draw_categorical, full_precision, uniform
 from unordinal.progress import current_watcher
 
 
 class Diffusion(CategoricalModel):
     """A diffusion model (section 4): a network that undoes the steps of a noise process.
 
+    If examples may end early, the length n is drawn first: log P(x) = log P(n | label) + log P(x | n), where P(n) comes
+    from counts of the training data, and the network sees n positions.
+
     Args:
-        net: a network `net(x_t, time)` from noisy classes (B, *D) and times (B,) in (0, 1] to logits (B, *D, K).
+        net: a network `net(x_t, time)` from noisy classes (B, *D) and times (B,) in (0, 1] to logits (B, *D, K); with
+            labels `net(x_t, time, cond)`.
         noise: the noise process.
         event_shape: the shape of one example.
         times: how times are drawn in training: "uniform", "importance", "stratified" or "stratified-importance". By
             default by importance, as in the paper, and stratified in continuous time.
         complementary: train on two corruptions of each example that mask complementary positions, which halves the
             variance for twice the work; for noise that has a `complement`.
+        lengths: how often each length 0, ..., L occurs in training data, if examples may end early: one row, or one for
+            each class of the first label, with a missing label last.
+        labels: the number of classes of each label that may be given with an example.
+        has_places: whether the network has weights for each position.
 
     >>> from unordinal.diffusion.schedules import cosine_schedule
     >>> from unordinal.diffusion.uniform import UniformNoise
@@ -36,6 +46,8 @@ class Diffusion(CategoricalModel):
     torch.Size([2, 8])
     """
 
+    log_lengths: Tensor  # log P(n | label), (rows, L + 1), if examples may end early
+
     def __init__(
         self,
         net: nn.Module,
@@ -44,8 +56,15 @@ class Diffusion(CategoricalModel):
         event_shape: tuple[int, ...],
         times: str | None = None,
         complementary: bool = False,
+        lengths: Sequence[Sequence[int]] = (),
+        labels: tuple[int, ...] = (),
+        has_places: bool = False,
     ):
-        super().__init__(noise.num_classes, event_shape)
+        settings: Any = {"ends": noise.pad is not None, "labels": labels, "has_places": has_places}
+        super().__init__(noise.classes, event_shape, **settings)
+        if noise.pad is not None:
+            counts = torch.tensor(lengths or [[0] * (event_shape[0] + 1)], dtype=torch.float64) + 1  # smoothed
+            self.register_buffer("log_lengths", (counts / counts.sum(dim=1, keepdim=True)).log().float())
         self.net, self.noise, self.complementary = net, noise, complementary
         if times is None:
             times = "stratified" if noise.num_steps is None else "importance"
@@ -86,38 +105,55 @@ class Diffusion(CategoricalModel):
     def hooks(self) -> TrainingHooks:
         return DiffusionHooks(self)
 
-    def logits(self, z: Tensor, t: Tensor) -> Tensor:
+    def logits(self, z: Tensor, t: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return logits of x_0 given x_t = z at times t (B,), as the noise process takes them: (B, *D, K)."""
-        output = full_precision(self.net(z, self.noise.network_time(t).to(z.device)))
+        given = () if cond is None else (cond,)
+        output = full_precision(self.net(z, self.noise.network_time(t).to(z.device), *given))
         return self.noise.predicted(output, z, t)
 
-    def evaluated_logits(self, z: Tensor, t: Tensor) -> Tensor:
+    def evaluated_logits(self, z: Tensor, t: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return `logits` without dropout."""
         with evaluating(self):
-            return self.logits(z, t)
+            return self.logits(z, t, cond)
 
-    def loss_at(self, x: Tensor, t: Tensor, generator: Rng = None) -> Tensor:
+    def loss_at(self, x: Tensor, t: Tensor, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return the bound's term for times t (B,), with x_t drawn: (B,) nats."""
         z = self.noise.corrupt(x, t, generator=generator)
-        return self.noise.loss(self.logits(z, t), x, z, t)
+        return self.noise.loss(self.logits(z, t, cond), x, z, t)
 
-    def training_terms(self, x: Tensor, t: Tensor) -> Tensor:
+    def training_terms(self, x: Tensor, t: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return `loss_at`, or the mean of it for two complementary corruptions of each example."""
         if not self.complementary:
-            return self.loss_at(x, t)
+            return self.loss_at(x, t, cond)
         z = self.noise.corrupt(x, t)
         both, twice = torch.cat([z, self.noise.complement(x, z)]), torch.cat([t, t])
-        losses = self.noise.loss(self.logits(both, twice), torch.cat([x, x]), both, twice)
-        return losses.view(2, -1).mean(dim=0)
+        logits = self.logits(both, twice, None if cond is None else torch.cat([cond, cond]))
+        return self.noise.loss(logits, torch.cat([x, x]), both, twice).view(2, -1).mean(dim=0)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def log_length(self, x: Tensor, cond: Tensor | None) -> Tensor:
+        """Return log P(n | label) of the lengths of examples, 0 if they do not end early: (B,) nats."""
+        if not self.ends:
+            return torch.zeros(len(x), device=x.device)
+        return self.log_lengths[self.length_rows(len(x), cond), self.num_symbols(x).to(x.device)]
+
+    def length_rows(self, num: int, cond: Tensor | None) -> Tensor:
+        """Return the row of `log_lengths` for each example: (B,)."""
+        zeros = torch.zeros(num, dtype=torch.long, device=device_of(self))
+        return zeros if cond is None or len(self.log_lengths) == 1 else cond[:, 0].clamp(max=len(self.log_lengths) - 1)
+
+    def draw_lengths(self, num: int, cond: Tensor | None, generator: Rng) -> Tensor:
+        """Draw how long each sample is: (N,)."""
+        return draw_categorical(self.log_lengths[self.length_rows(num, cond)], generator)
+
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         """Return minus an estimate of the bound from one time per example: (B, *D) -> (B,) nats.
 
         Without `draw` the times are drawn here and, in training mode, their importance is learned from the losses here.
         """
-        hooks = DiffusionHooks(self)
+        hooks, cond = DiffusionHooks(self), self.checked_cond(cond, len(x)) if cond is None else cond
         t = hooks.draw(len(x)) if draw is None else draw
-        losses = self.training_terms(x, t) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
+        losses = self.training_terms(x, t, cond) * self.weights_of(t).to(x.device) + self.noise.prior_term(x)
+        losses = losses - self.log_length(x, cond)
         if draw is None and self.training and self.time_sampler.by_importance and not losses.is_meta:
             hooks.observe(t, losses.detach().cpu())
         return losses
@@ -128,19 +164,20 @@ class Diffusion(CategoricalModel):
             return torch.ones(len(t))
         return (1 / self.time_sampler.probabilities()[t - 1]).to(torch.float32)
 
-    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return one term of the bound's sum over t per example, with times spread evenly over the batch."""
         offset = uniform((), torch.device("cpu") if generator is None else generator.device, generator).cpu().double()
-        return self.elbo_at(x, stratified_positions(len(x), offset), generator)
+        return self.elbo_at(x, stratified_positions(len(x), offset), generator, cond=cond)
 
-    def elbo_at(self, x: Tensor, position: Tensor, generator: Rng = None) -> Tensor:
+    def elbo_at(self, x: Tensor, position: Tensor, generator: Rng = None, *, cond: Tensor | None = None) -> Tensor:
         """Return the bound's estimate from one time per example, at `position` (B,) in [0, 1) of all times."""
         check_classes(self, x)
+        cond = self.checked_cond(cond, len(x))
         with evaluating(self):
-            losses = self.loss_at(x, self.noise.time_at(position), generator)
-        return -(self.noise.num_terms * losses + self.noise.prior_term(x))
+            losses = self.loss_at(x, self.noise.time_at(position), cond, generator)
+        return self.log_length(x, cond) - (self.noise.num_terms * losses + self.noise.prior_term(x))
 
-    def log_prob_of_order(self, x: Tensor, order: Tensor, *, num_given: int = 0) -> Tensor:
+    def log_prob_of_order(self, x: Tensor, order: Tensor, *, num_given: int = 0, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of x when its positions are shown in a given order: (B, *D) -> (B,) nats.
 
         It is exact for the model that shows positions in this order, one by one. The mean over all orders of its
@@ -151,31 +188,33 @@ class Diffusion(CategoricalModel):
             x: classes, of shape (B, *D).
             order: the positions, numbered row by row, in the order in which they are drawn: (L,), or (B, L).
             num_given: how many of the first positions of the order are given, and not counted.
+            cond: labels, of shape (B, J).
         """
         if self.noise.mask is None or self.net_reads_time:
             raise ValueError(
                 "only noise with a mask and a network that does not read the time have orders of positions"
             )
         check_classes(self, x)
+        cond = self.checked_cond(cond, len(x))
         flat, size = x.long().flatten(1), x[0].numel()
         order = order.to(x.device).expand(len(x), size)
         if not torch.equal(order.sort(dim=1).values, torch.arange(size, device=x.device).expand_as(order)):
             raise ValueError(f"an order has each of the {size} positions once")
-        z = torch.full_like(flat, self.noise.mask)
-        total = torch.zeros(len(x), device=x.device)
+        z, present = self.noise.with_ends(torch.full_like(flat, self.noise.mask), flat), self.present(x)
+        total = self.log_length(x, cond) if num_given == 0 else torch.zeros(len(x), device=x.device)
         given = order[:, :num_given]
         z = z.scatter(1, given, flat.gather(1, given))
         for place in order.T[num_given:]:  # (B,)
             current_watcher().advance(0)  # a watcher may raise here to stop the work
             index = place.unsqueeze(1)
-            logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x))).flatten(1, -2)
-            at = logits.gather(1, index.unsqueeze(-1).expand(-1, 1, self.num_classes)).squeeze(1)  # (B, K)
-            target = flat.gather(1, index)
-            total = total + torch.log_softmax(at, dim=-1).gather(1, target).squeeze(1)
-            z = z.scatter(1, index, target)
+            logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x)), cond)
+            log_p = self.classes.log_prob(logits, self.noise.inside(flat).view(x.shape)).flatten(1)  # (B, L)
+            log_p = log_p if present is None else torch.where(present.flatten(1), log_p, 0.0)
+            total = total + log_p.gather(1, index).squeeze(1)
+            z = z.scatter(1, index, flat.gather(1, index))
         return total
 
-    def log_weight(self, x: Tensor, *, generator: Rng = None) -> Tensor:
+    def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.
 
         For noise with a mask in continuous time a path is an order of the positions, drawn at random.
@@ -183,13 +222,15 @@ class Diffusion(CategoricalModel):
         if self.weights is None:
             raise ValueError("this diffusion has no importance weights; use its elbo")
         if self.noise.num_steps is None:
-            return self.log_prob_of_order(x, uniform((len(x), x[0].numel()), x.device, generator).argsort(dim=1))
+            order = uniform((len(x), x[0].numel()), x.device, generator).argsort(dim=1)
+            return self.log_prob_of_order(x, order, cond=cond)
         check_classes(self, x)
+        cond = self.checked_cond(cond, len(x))
         noise: Any = self.noise
-        total, before = torch.zeros(len(x), device=x.device), x
+        total, before = self.log_length(x, cond), x
         for t in range(1, noise.num_steps + 1):
             after, log_q = noise.forward_step(before, t, generator=generator)
-            logits = self.evaluated_logits(after, torch.full((len(x),), t))
+            logits = self.evaluated_logits(after, torch.full((len(x),), t), cond)
             total = total + noise.log_reverse(logits, after, before, t, t - 1) - log_q
             before = after
         return total + self.noise.log_prior(before)
@@ -217,7 +258,8 @@ class Diffusion(CategoricalModel):
             steps: the number of network calls; by default all steps, or all positions.
             **settings: `sampler`, a name of `SAMPLERS` or a `Sampler`, by default the one that suits the noise; `known`
                 (N, *D), or (*D) for all samples, with the classes of positions that are given and -1 where they are
-                free; `temperature`, `top_p` and `greedy_tail`, which sharpen the predictions.
+                free; `cond`, labels (N, J), or (J,) for all samples; `temperature`, `top_p` and `greedy_tail`, which
+                sharpen the predictions. If examples may end early, a given `event_shape` is the length of all samples.
 
         Returns:
             Classes, of shape (N, *D).

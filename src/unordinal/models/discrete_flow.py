@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unordinal.abilities import TrainingHooks
-from unordinal.model import ExactModel, evaluating, sample_shape
+from unordinal.checks import sample_shape
+from unordinal.model import ExactModel, evaluating
 from unordinal.numerics import Rng, class_counts, draw_categorical, one_hot, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 
@@ -204,7 +205,7 @@ class DiscreteFlow(ExactModel):
     def hooks(self) -> TrainingHooks:
         return DiscreteFlowHooks(self)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         """Minus the exact log-probability, whose gradient to the layers is the straight-through estimate.
 
         In training mode the first batch starts the base.
@@ -217,7 +218,7 @@ class DiscreteFlow(ExactModel):
             u = layer(u)
         return -sum_except_batch(u * torch.log_softmax(self.base, dim=-1))
 
-    def unchecked_log_prob(self, x: Tensor) -> Tensor:
+    def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         self.check_length(x.shape[1])
         u = x
         for layer in self.stack():

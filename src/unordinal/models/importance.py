@@ -5,10 +5,11 @@ from abc import abstractmethod
 from torch import Tensor, nn
 
 from unordinal.abilities import Weights
+from unordinal.checks import check_classes
 from unordinal.flows.actnorm import ActNorm
 from unordinal.flows.autoregressive import TimeFlow
 from unordinal.flows.density import Density
-from unordinal.model import CategoricalModel, check_classes, evaluating
+from unordinal.model import CategoricalModel, evaluating
 from unordinal.numerics import Rng
 from unordinal.progress import current_watcher
 
@@ -19,25 +20,25 @@ class ImportanceModel(CategoricalModel):
     """A model whose bound is the mean of `log_weight`, log p(x, v) - log q(v | x) for one v ~ q(v | x)."""
 
     @abstractmethod
-    def unchecked_log_weight(self, x: Tensor, generator: Rng = None) -> Tensor:
+    def unchecked_log_weight(self, x: Tensor, generator: Rng = None, cond: Tensor | None = None) -> Tensor:
         """Draw the log-weight of classes that were checked: (B, *D) -> (B,)."""
 
-    def log_weight(self, x: Tensor, *, generator: Rng = None) -> Tensor:
+    def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Draw each example's log-weight, without dropout and without initialising anything: (B, *D) -> (B,)."""
         check_classes(self, x)
         with evaluating(self):
-            return self.unchecked_log_weight(x, generator)
+            return self.unchecked_log_weight(x, generator, self.checked_cond(cond, len(x)))
 
     @property
     def weights(self) -> Weights:
         return self.log_weight
 
-    def elbo(self, x: Tensor, *, generator: Rng = None) -> Tensor:
+    def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return one draw of `log_weight`."""
-        return self.log_weight(x, generator=generator)
+        return self.log_weight(x, cond=cond, generator=generator)
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
-        return -self.unchecked_log_weight(x)
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
+        return -self.unchecked_log_weight(x, cond=self.checked_cond(cond, len(x)) if cond is None else cond)
 
 
 def tell_of_samples(density: Density, num_samples: int) -> None:
@@ -47,10 +48,11 @@ def tell_of_samples(density: Density, num_samples: int) -> None:
         current_watcher().advance(num_samples)
 
 
-def start_actnorm(model: nn.Module, density: Density, v: Tensor) -> None:
+def start_actnorm(model: nn.Module, density: Density, v: Tensor, cond: Tensor | None = None) -> None:
     """Let the ActNorms of a density see a first batch v (B, *D, C), as much of it as they need."""
     if any(isinstance(part, ActNorm) for part in density.modules()):
         was_training = model.training
         model.train()
-        density.log_prob(v[: max(START_EXAMPLES, START_SYMBOLS // v[0, ..., 0].numel())])
+        rows = slice(max(START_EXAMPLES, START_SYMBOLS // v[0, ..., 0].numel()))
+        density.log_prob(v[rows], None if cond is None else cond[rows])
         model.train(was_training)

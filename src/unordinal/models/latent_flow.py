@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import Reconstruct, TrainingHooks
+from unordinal.checks import check_classes, sample_shape
 from unordinal.flows.autoregressive import ChannelAutoregressive, TimeFlow
 from unordinal.flows.bijection import Bijection, Chain, Inverse
 from unordinal.flows.coupling import Coupling, split_of
 from unordinal.flows.density import Density, Flow, StandardNormal
 from unordinal.flows.elementwise import NonlinearSquared
 from unordinal.flows.reshape import Reversal
-from unordinal.model import check_classes, evaluating, sample_shape
+from unordinal.model import evaluating
 from unordinal.models.importance import ImportanceModel, start_actnorm, tell_of_samples
 from unordinal.nets.channels import ChannelNet
 from unordinal.nets.context import Mlp
@@ -90,7 +91,7 @@ class LatentFlow(ImportanceModel):
     def hooks(self) -> TrainingHooks:
         return LatentFlowHooks(self)
 
-    def unchecked_log_weight(self, x: Tensor, generator: Rng = None) -> Tensor:
+    def unchecked_log_weight(self, x: Tensor, generator: Rng = None, cond: Tensor | None = None) -> Tensor:
         """Return log p(x | z) + log p(z) - log q(z | x) for one z ~ q(z | x) per example: (B, *D) -> (B,)."""
         log_likelihood, minus_kl = self.terms(x, generator)
         return log_likelihood + minus_kl
@@ -101,7 +102,7 @@ class LatentFlow(ImportanceModel):
         log_p = torch.log_softmax(self.decoder(z), dim=-1).gather(-1, x.long().unsqueeze(-1))
         return sum_except_batch(log_p), self.prior.log_prob(z) - log_q
 
-    def training_loss(self, x: Tensor, draw: Tensor | None = None) -> Tensor:
+    def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         """Minus the bound, its KL weighted less at the beginning where `warmup` says so.
 
         A training loop of your own says how far it is with `model.hooks.progressed(fraction)`; without it the KL counts

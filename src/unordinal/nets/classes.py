@@ -1,14 +1,16 @@
 """Causal Transformers over classes, which predict each class from those before it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.columns import Classes
 from unordinal.nets.embeddings import rotary_angles
-from unordinal.nets.linear import zero_linear
 from unordinal.nets.ngrams import NgramEmbedding
+from unordinal.nets.places import PlaceHeads, embedding_of, head_of, label_embedding
 from unordinal.nets.sequence import PlainBlock, initial_state, make_blocks, step_blocks
 from unordinal.nets.settings import Transformer
 
@@ -20,8 +22,10 @@ class ClassTransformer(nn.Module):
     with a key/value cache.
 
     Args:
-        num_classes: the number of classes K.
+        num_classes: the number of classes K, or one number for each column.
         ngrams: embeddings of the last few classes together, for K + 1 classes and of the same `width`; None for none.
+        length: the number of places, if each has an embedding and an output layer of its own.
+        labels: the number of classes of each label given with an example.
         **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = ClassTransformer(27, width=16, num_blocks=2, num_heads=2)
@@ -32,35 +36,49 @@ class ClassTransformer(nn.Module):
     can_shard = True  # every block runs by its `forward`
     has_memory = False  # of earlier segments
 
-    def __init__(self, num_classes: int, *, ngrams: NgramEmbedding | None = None, **sizes: Any):
+    def __init__(
+        self,
+        num_classes: int | Sequence[int] | Classes,
+        *,
+        ngrams: NgramEmbedding | None = None,
+        length: int | None = None,
+        labels: tuple[int, ...] = (),
+        **sizes: Any,
+    ):
         super().__init__()
-        net = Transformer(**sizes)
-        self.num_classes, self.head_channels = num_classes, net.head_channels
-        self.embed = nn.Embedding(num_classes + 1, net.width)  # the last class is the start symbol
+        net, self.classes = Transformer(**sizes), Classes(num_classes)
+        self.width = net.width
+        self.num_classes, self.head_channels, self.has_places = self.classes.most, net.head_channels, length is not None
+        # the last class is the start symbol
+        self.embed = embedding_of(self.classes, net.width, num_special=1, length=length, is_causal=True)
+        self.labels = label_embedding(labels, net.width)
         self.ngrams = ngrams
         self.dropout = nn.Dropout(net.dropout)
         self.blocks = make_blocks(net, is_causal=True, dropout=net.dropout)
-        self.out = zero_linear(net.width, num_classes)
+        self.out = head_of(self.classes, net.width, length=length)
 
     def previous_classes(self, x: Tensor) -> Tensor:
         """Return the class before each position, with the start symbol before the first: (B, L) -> (B, L)."""
         return F.pad(x[:, :-1], (1, 0), value=self.num_classes)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         """Compute the logits of every position.
 
         Args:
             x: classes, of shape (B, L).
+            cond: labels, of shape (B, J), if the network has any.
 
         Returns:
-            The logits of each position given the classes before it, of shape (B, L, K).
+            The logits of each position given the classes before it, of shape (B, L, K), or (B, sum of K).
         """
-        return self.out(self.features(x, only_last=True)[-1])
+        return self.out(self.features(x, cond, only_last=True)[-1])
 
-    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:
+    def features(self, x: Tensor, cond: Tensor | None = None, *, only_last: bool = False) -> list[Tensor]:
         """Return the normalised output of every block, or of the last one: a list of tensors (B, L, C)."""
         before = self.previous_classes(x)
         h = self.embed(before)
+        if self.labels is not None:
+            h = h + self.labels(cond).unsqueeze(1)
         if self.ngrams is not None:
             h = h + self.ngrams(F.pad(before, (self.ngrams.longest - 1, 0), value=self.num_classes))
         h = self.dropout(h)
@@ -72,12 +90,19 @@ class ClassTransformer(nn.Module):
                 found.append(F.layer_norm(h, h.shape[-1:]))
         return found
 
-    def init_state(self, batch: int) -> Any:
+    def init_state(self, batch: int, cond: Tensor | None = None) -> Any:
         """Return the state before the first position, for a batch of this size."""
         state = initial_state(batch, len(self.blocks))
         if self.ngrams is not None:
-            state["recent"] = torch.full((batch, self.ngrams.longest), self.num_classes, device=self.out.weight.device)
+            state["recent"] = torch.full((batch, self.ngrams.longest), self.num_classes, device=self.device)
+        if self.labels is not None:
+            state["label"] = self.labels(cond)
         return state
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(self.parameters()).device
 
     def select_state(self, state: Any, index: Tensor) -> Any:
         """Return the state of some rows of the batch, `index` (M,), in a batch of its own.
@@ -102,15 +127,19 @@ class ClassTransformer(nn.Module):
         Returns:
             The logits, of shape (B, K), and the new state.
         """
-        start = torch.full((state["batch"],), self.num_classes, device=self.out.weight.device)
+        start, place = torch.full((state["batch"],), self.num_classes, device=self.device), state["place"]
         before = start if x_before is None else x_before
-        h = self.embed(before)  # (B, C)
-        recent = state.get("recent")
+        h = self.embed(before, place) if self.has_places else self.embed(before)  # (B, C)
+        recent, label = state.get("recent"), state.get("label")
+        if label is not None:
+            h = h + label
         if self.ngrams is not None:
             recent = torch.cat([recent[:, 1:], before.unsqueeze(1)], dim=1)
             h = h + self.ngrams(recent).squeeze(1)
         h, state = step_blocks(self.blocks, h, state, self.head_channels)
-        return self.out(h), state if recent is None else {**state, "recent": recent}
+        kept = {name: value for name, value in (("recent", recent), ("label", label)) if value is not None}
+        logits = self.out.at(h, place) if isinstance(self.out, PlaceHeads) else self.out(h)
+        return logits, {**state, **kept}
 
 
 def selected_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -154,7 +183,7 @@ class SegmentTransformer(ClassTransformer):
             )
         self.segment, self.memory = segment, memory
 
-    def features(self, x: Tensor, *, only_last: bool = False) -> list[Tensor]:
+    def features(self, x: Tensor, cond: Tensor | None = None, *, only_last: bool = False) -> list[Tensor]:
         return [self.normed(x, None)[0]]
 
     def normed(self, x: Tensor, past: tuple[Tensor, Memory] | None) -> tuple[Tensor, tuple[Tensor, Memory]]:

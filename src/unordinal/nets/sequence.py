@@ -1,14 +1,17 @@
 """Transformers over sequences of real vectors: bidirectional, and causal with a key/value cache."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.columns import Classes
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
 from unordinal.nets.linear import InnerLinear, zero_linear
+from unordinal.nets.places import embedding_of, head_of, label_embedding
 from unordinal.nets.settings import Transformer
 from unordinal.nets.sharp import SharpFeatures
 from unordinal.nets.transformer import Attention, DepthwiseConv
@@ -31,10 +34,12 @@ class PlainBlock(nn.Module):
             nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * net.num_blocks))
             nn.init.zeros_(layer.bias)
 
-    def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, present: Tensor | None = None) -> Tensor:
         n = F.layer_norm(h, h.shape[-1:])
-        mixed = self.attention(n, cos, sin)
-        return self.mlp(h + self.dropout(mixed if self.conv is None else mixed + self.conv(n)))
+        mixed = self.attention(n, cos, sin, present)
+        if self.conv is not None:
+            mixed = mixed + self.conv(n if present is None else n * present.unsqueeze(-1))
+        return self.mlp(h + self.dropout(mixed))
 
     def forward_last(self, seen: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
         """Compute the causal block for the last `num` positions only: (B, M + num, C) -> (B, num, C)."""
@@ -117,8 +122,11 @@ class DenoisingTransformer(nn.Module):
     """Logits of every position of a noisy sequence, from classes alone: (B, L) -> (B, L, K). It does not read the time.
 
     Args:
-        num_classes: the number of classes K of the data.
+        num_classes: the number of classes K of the data, or one number for each column.
         num_input_classes: the number of classes that the network reads; by default `num_classes`.
+        pad: the class of positions after the end of an example, which the others do not see; None for none.
+        length: the number of places, if each has an embedding and an output layer of its own.
+        labels: the number of classes of each label given with an example.
         **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = DenoisingTransformer(27, width=16, num_blocks=1, num_heads=2, num_input_classes=28)
@@ -128,20 +136,34 @@ class DenoisingTransformer(nn.Module):
 
     reads_time = False
 
-    def __init__(self, num_classes: int, *, num_input_classes: int | None = None, **sizes: Any):
+    def __init__(
+        self,
+        num_classes: int | Sequence[int] | Classes,
+        *,
+        num_input_classes: int | None = None,
+        pad: int | None = None,
+        length: int | None = None,
+        labels: tuple[int, ...] = (),
+        **sizes: Any,
+    ):
         super().__init__()
-        net = Transformer(**sizes)
-        self.head_channels = net.head_channels
-        self.embed = nn.Embedding(num_input_classes or num_classes, net.width)
+        net, classes = Transformer(**sizes), Classes(num_classes)
+        num_special = (num_input_classes or classes.most) - classes.most
+        self.head_channels, self.pad = net.head_channels, pad
+        self.embed = embedding_of(classes, net.width, num_special=num_special, length=length)
+        self.labels = label_embedding(labels, net.width)
         self.dropout = nn.Dropout(net.dropout)
         self.blocks = make_blocks(net, is_causal=False, dropout=net.dropout)
-        self.out = zero_linear(net.width, num_classes)  # the first prediction is uniform
+        self.out = head_of(classes, net.width, length=length)  # the first prediction is uniform
 
-    def forward(self, z: Tensor, time: Tensor | None = None) -> Tensor:
-        h = self.dropout(self.embed(z))
+    def forward(self, z: Tensor, time: Tensor | None = None, cond: Tensor | None = None) -> Tensor:
+        h, present = self.embed(z), None if self.pad is None else z != self.pad
+        if self.labels is not None:
+            h = h + self.labels(cond).unsqueeze(1)
+        h = self.dropout(h)
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
-            h = block(h, cos, sin)
+            h = block(h, cos, sin, present)
         return self.out(F.layer_norm(h, h.shape[-1:]))
 
 

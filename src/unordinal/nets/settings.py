@@ -25,6 +25,8 @@ class DiffusionTransformer(Checked):
     """Positions to either side that a local head attends to."""
     conv: Annotated[int, Range(0)] = 0
     """Kernel size, odd, of a depthwise convolution next to attention; 0 for none."""
+    dropout: Rate = 0.0
+    """Dropout rate at the input and in every layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

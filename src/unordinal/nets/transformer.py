@@ -1,14 +1,17 @@
 """The Transformer of a diffusion model over sequences, and the attention and convolution layers of all Transformers."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.columns import Classes
 from unordinal.nets.embeddings import TimeEmbedding, rotary_angles, rotate
-from unordinal.nets.linear import InnerLinear
+from unordinal.nets.linear import InnerLinear, zero_linear
+from unordinal.nets.places import embedding_of, head_of, label_embedding
 from unordinal.nets.settings import DiffusionTransformer
 
 # keys and values, both (B, heads, T, C) with room for T positions, and the number of positions filled
@@ -44,17 +47,20 @@ class Attention(nn.Module):
         q, k = (part.transpose(1, 2) for part in qk.unbind(2))  # (B, heads, L, C)
         return q, k, qkv[:, :, 2].transpose(1, 2)
 
-    def forward(self, h: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, present: Tensor | None = None) -> Tensor:
+        """Compute all positions; those that are not `present` (B, L), after the end of an example, are not seen."""
         q, k, v = self.project(h, cos, sin)
         length, cut = h.shape[1], self.global_heads
+        seen = None if present is None else present[:, None, None]  # (B, 1, 1, L)
         if self.local_heads == 0 or length <= self.window + 1:  # the window covers everything
-            heads = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=self.is_causal)
         else:
             near = window_mask(length, self.window, h.device)
-            local = F.scaled_dot_product_attention(q[:, cut:], k[:, cut:], v[:, cut:], attn_mask=near)
-            heads = local
+            near = near if seen is None else near & seen
+            heads = F.scaled_dot_product_attention(q[:, cut:], k[:, cut:], v[:, cut:], attn_mask=near)
             if cut:
-                heads = torch.cat([F.scaled_dot_product_attention(q[:, :cut], k[:, :cut], v[:, :cut]), local], dim=1)
+                whole = F.scaled_dot_product_attention(q[:, :cut], k[:, :cut], v[:, :cut], attn_mask=seen)
+                heads = torch.cat([whole, heads], dim=1)
         return self.out(heads.transpose(1, 2).flatten(2))
 
     def forward_last(self, h: Tensor, num: int, cos: Tensor, sin: Tensor) -> Tensor:
@@ -134,6 +140,7 @@ class Block(nn.Module):
         width = net.width
         self.attention = Attention(width, global_heads=net.global_heads, local_heads=net.local_heads, window=net.window)
         self.conv = DepthwiseConv(width, net.conv) if net.conv else None
+        self.dropout = nn.Dropout(net.dropout)  # of the residual branches
         self.up = InnerLinear(width, 4 * width)
         self.down = InnerLinear(4 * width, width)
         self.modulation = nn.Linear(width, 6 * width)
@@ -143,16 +150,16 @@ class Block(nn.Module):
             nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * net.num_blocks))
             nn.init.zeros_(layer.bias)
 
-    def forward(self, h: Tensor, time: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, h: Tensor, time: Tensor, cos: Tensor, sin: Tensor, present: Tensor | None = None) -> Tensor:
         shift_a, scale_a, gate_a, shift_m, scale_m, gate_m = self.modulation(time).unsqueeze(1).chunk(6, dim=-1)
         n = modulated_norm(h, shift_a, scale_a)
-        mixed = self.attention(n, cos, sin)
+        mixed = self.attention(n, cos, sin, present)
         if self.conv is not None:
-            mixed = mixed + self.conv(n)
-        h = torch.addcmul(h, mixed, 1 + gate_a)
+            mixed = mixed + self.conv(n if present is None else n * present.unsqueeze(-1))
+        h = torch.addcmul(h, self.dropout(mixed), 1 + gate_a)
         n = modulated_norm(h, shift_m, scale_m)
         # relu squared trains as well as gelu here and costs a tenth of it on a CPU
-        return torch.addcmul(h, self.down(F.relu(self.up(n)).square()), 1 + gate_m)
+        return torch.addcmul(h, self.dropout(self.down(F.relu(self.up(n)).square())), 1 + gate_m)
 
 
 def modulated_norm(h: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
@@ -166,44 +173,61 @@ class TimeTransformer(nn.Module):
     Sequences may have any length. The first prediction is uniform.
 
     Args:
-        num_classes: the number of classes K that it predicts.
+        num_classes: the number of classes K that it predicts, or one number for each column.
         num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
-        **sizes: the fields of `DiffusionTransformer`: width, num_blocks, global_heads, local_heads, window, conv.
+        pad: the class of positions after the end of an example, which the others do not see; None for none.
+        length: the number of places, if each has an embedding and an output layer of its own.
+        labels: the number of classes of each label given with an example.
+        **sizes: the fields of `DiffusionTransformer`: width, num_blocks, global_heads, local_heads, window, conv,
+            dropout.
 
     >>> net = TimeTransformer(27, width=32, num_blocks=2, global_heads=1, local_heads=1, window=8)
     >>> net(torch.zeros(2, 20, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
     torch.Size([2, 20, 27])
     """
 
-    def __init__(self, num_classes: int, *, num_input_classes: int | None = None, local_heads: int = 0, **sizes: Any):
+    def __init__(
+        self,
+        num_classes: int | Sequence[int] | Classes,
+        *,
+        num_input_classes: int | None = None,
+        pad: int | None = None,
+        length: int | None = None,
+        labels: tuple[int, ...] = (),
+        local_heads: int = 0,
+        **sizes: Any,
+    ):
         super().__init__()
-        net = DiffusionTransformer(local_heads=local_heads, **sizes)
-        width = net.width
-        self.head_channels = net.head_channels
-        self.embed = nn.Embedding(num_input_classes or num_classes, width)
+        net, classes = DiffusionTransformer(local_heads=local_heads, **sizes), Classes(num_classes)
+        width, num_special = net.width, (num_input_classes or classes.most) - classes.most
+        self.head_channels, self.pad = net.head_channels, pad
+        self.embed = embedding_of(classes, width, num_special=num_special, length=length)
+        self.labels = label_embedding(labels, width)
+        self.dropout = nn.Dropout(net.dropout)
         self.time = TimeEmbedding(width, 4 * width)
         self.blocks = nn.ModuleList(Block(net) for _ in range(net.num_blocks))
-        self.modulation = nn.Linear(width, 2 * width)
-        self.out = nn.Linear(width, num_classes)
-        for layer in (self.modulation, self.out):  # the first prediction is uniform
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        self.modulation = zero_linear(width, 2 * width)
+        self.out = head_of(classes, width, length=length)  # the first prediction is uniform
 
-    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+    def forward(self, z: Tensor, time: Tensor, cond: Tensor | None = None) -> Tensor:
         """Predict the classes of every position.
 
         Args:
             z: noisy classes, of shape (B, L).
             time: times in [0, 1], of shape (B,).
+            cond: labels, of shape (B, J), if the network has any.
 
         Returns:
-            Logits of the classes, of shape (B, L, K).
+            Logits of the classes, of shape (B, L, K), or (B, sum of K).
         """
         h = self.embed(z)  # (B, L) -> (B, L, C)
+        if self.labels is not None:
+            h = h + self.labels(cond).unsqueeze(1)
+        h, present = self.dropout(h), None if self.pad is None else z != self.pad
         c = F.silu(self.time(time))  # (B, C)
         cos, sin = rotary_angles(z.shape[1], self.head_channels, h.device)
         cos, sin = cos.to(h.dtype), sin.to(h.dtype)
         for block in self.blocks:
-            h = block(h, c, cos, sin)
+            h = block(h, c, cos, sin, present)
         shift, scale = self.modulation(c).unsqueeze(1).chunk(2, dim=-1)
         return self.out(modulated_norm(h, shift, scale))  # (B, L, C) -> (B, L, K)

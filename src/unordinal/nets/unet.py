@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from unordinal.nets.conv import MapConv
 from unordinal.nets.embeddings import TimeEmbedding
 from unordinal.nets.linear import InnerLinear, zero_linear
+from unordinal.nets.places import label_embedding
 from unordinal.nets.transformer import modulated_norm
 
 
@@ -25,6 +26,7 @@ class UNet(nn.Module):
         num_heads: the number of attention heads; the number of channels of the lowest level is a multiple of it.
         num_input_classes: the number of classes that it reads, if noise has more classes than the data, such as a mask.
         reads_time: whether the prediction depends on the time.
+        labels: the number of classes of each label given with an example.
 
     >>> net = UNet(8, width=16, num_levels=3, deep_blocks=2)
     >>> net(torch.zeros(2, 6, 10, dtype=torch.long), torch.tensor([0.1, 0.9])).shape
@@ -42,6 +44,7 @@ class UNet(nn.Module):
         num_heads: int = 4,
         num_input_classes: int | None = None,
         reads_time: bool = True,
+        labels: tuple[int, ...] = (),
     ):
         super().__init__()
         self.reads_time = reads_time
@@ -55,6 +58,7 @@ class UNet(nn.Module):
             raise ValueError(f"the lowest level's width {widths[-1]} must be a multiple of num_heads {num_heads}")
         time_width = 4 * width
         self.embed = nn.Embedding(num_input_classes or num_classes, width)
+        self.labels = label_embedding(labels, width)
         self.time = TimeEmbedding(time_width, time_width) if reads_time else None
         self.time_width = time_width
         self.down = nn.ModuleList(
@@ -69,17 +73,20 @@ class UNet(nn.Module):
         self.modulation = zero_linear(time_width, 2 * width)
         self.out = zero_linear(width, num_classes)  # the first prediction is uniform
 
-    def forward(self, z: Tensor, time: Tensor) -> Tensor:
+    def forward(self, z: Tensor, time: Tensor, cond: Tensor | None = None) -> Tensor:
         """Predict the classes of every pixel.
 
         Args:
             z: noisy classes, of shape (B, H, W).
             time: times in [0, 1], of shape (B,).
+            cond: labels, of shape (B, J), if the network has any.
 
         Returns:
             Logits of the classes, of shape (B, H, W, K).
         """
         h = self.embed(z)  # (B, H, W) -> (B, H, W, C)
+        if self.labels is not None:
+            h = h + self.labels(cond)[:, None, None]
         c = h.new_zeros(z.shape[0], self.time_width) if self.time is None else F.silu(self.time(time))
         skips = []
         for blocks, shrink in zip(self.down, self.shrink, strict=True):

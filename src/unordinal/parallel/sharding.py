@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.model import CategoricalModel, TrainingHooks
 
-SCORED_BY = ("elbo", "elbo_at")  # methods besides `forward` that run the network in the course of training
+SCORED_BY = ("elbo", "elbo_at")  # methods besides `forward` that run the network in training; the last of diffusions
 
 
 def check_strategy(config: TrainConfig, optim: OptimConfig, hooks: TrainingHooks) -> None:
@@ -58,7 +58,7 @@ def shard(model: CategoricalModel, device: torch.device, size: int) -> None:
             # The parts of a loss are divided by the whole batch already. gloo has no mean to offer in any case.
             module.set_force_sum_reduction_for_comms(True)
             module.set_gradient_divide_factor(1.0)
-    for name in SCORED_BY:
+    for name in SCORED_BY if model.times is not None else SCORED_BY[:1]:
         register_fsdp_forward_method(model, name)
 
 

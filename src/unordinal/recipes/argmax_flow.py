@@ -7,7 +7,7 @@ choice, as are the smaller networks of tiny and small, chosen for two minutes an
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.names import check_known
@@ -31,6 +31,12 @@ SurjectionName = Literal[
 class ArgmaxFlowSettings(ModelSettings):
     """A flow on real numbers v and a surjection that turns v into classes."""
 
+    LABEL_WIDTH: ClassVar = 32  # features of the labels that are given with an example
+
+    def takes(self) -> tuple[str, ...]:
+        """Return labels, if the density is autoregressive."""
+        return ("labels",) if isinstance(self.density, Mixture) else ()
+
     density: Density
     """The density p(v)."""
     inverse: Inverse
@@ -50,6 +56,7 @@ class ArgmaxFlowSettings(ModelSettings):
         from unordinal.flows.actnorm import ActNorm
         from unordinal.flows.bijection import Bijection
         from unordinal.models.argmax_flow import ArgmaxFlow
+        from unordinal.nets.places import label_embedding
         from unordinal.recipes import parts
 
         check_known("surjection", self.surjection, parts.SURJECTIONS)
@@ -61,11 +68,13 @@ class ArgmaxFlowSettings(ModelSettings):
         # the bits of a sequence have zero mean and unit scale at the start, so they need no ActNorm
         is_ready = self.used_surjection == "binary" and not isinstance(self.density, Levels)
         front: list[Bijection] = [] if is_ready else [ActNorm(surjection.num_channels)]
-        density = parts.build_density(self.density, (*spec.event_shape, surjection.num_channels), front)
+        labels = label_embedding(spec.label_sizes, self.LABEL_WIDTH)
+        shape, width = (*spec.event_shape, surjection.num_channels), self.LABEL_WIDTH if spec.labels else 0
+        density = parts.build_density(self.density, shape, front, width)
         has_context = self.surjection != "round-uniform"  # uniform noise does not depend on x
         context = parts.context_net(self.inverse, spec.num_classes) if has_context else None
-        multiple = parts.side_multiple(self.density)
-        return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context, side_multiple=multiple)
+        given: Any = {"side_multiple": parts.side_multiple(self.density), "labels": labels}
+        return ArgmaxFlow(surjection, density, event_shape=spec.event_shape, context=context, **given)
 
     def facts(self, model: "CategoricalModel") -> dict[str, Any]:
         from unordinal.models.argmax_flow import ArgmaxFlow

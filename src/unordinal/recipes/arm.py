@@ -5,7 +5,7 @@ text8; docs/equations.md lists the differences. The sizes tiny and small are our
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.nets.settings import Ngrams, Transformer
@@ -30,6 +30,10 @@ class ArmSettings(ModelSettings):
     ngrams: Ngrams = field(default_factory=Ngrams)
     """Tables of n-grams, which give better scores for more memory."""
 
+    def takes(self) -> tuple[str, ...]:
+        """Return what the model takes besides plain arrays; with segments nothing."""
+        return () if self.num_segments else ("columns", "ends", "labels")
+
     def build(self, spec: "DataSpec") -> "AutoregressiveModel":
         from unordinal.models.autoregressive import AutoregressiveModel
         from unordinal.nets.classes import ClassTransformer, SegmentTransformer
@@ -37,10 +41,14 @@ class ArmSettings(ModelSettings):
 
         spec.require_sequences()
         (length,) = spec.event_shape
+        classes = spec.num_classes + 1 if spec.ends else spec.classes  # one class more, for the end of an example
+        given: Any = {"labels": spec.label_sizes}
         if self.num_segments == 0:
-            k, width = spec.num_classes + 1, self.net.width  # one class more, for the start of a sequence
+            k, width = spec.num_classes + spec.ends + 1, self.net.width  # one class more, for the start of a sequence
+            if self.ngrams.orders and spec.columns:
+                raise ValueError("n-grams are for sequences whose positions have the same classes; leave them out")
             ngrams = NgramEmbedding(k, width, **vars(self.ngrams)) if self.ngrams.orders else None
-            net = ClassTransformer(spec.num_classes, ngrams=ngrams, **vars(self.net))
+            net = ClassTransformer(classes, ngrams=ngrams, length=spec.num_places, **given, **vars(self.net))
         elif self.ngrams.orders or self.auxiliary:
             raise ValueError("n-grams and auxiliary losses are only for Transformers without segments; leave them out")
         elif not 2 <= self.num_segments <= length:
@@ -48,7 +56,7 @@ class ArmSettings(ModelSettings):
         else:
             segment = -(-length // self.num_segments)  # the memory lets the last segment attend to all others
             net = SegmentTransformer(spec.num_classes, segment=segment, memory=length - segment, **vars(self.net))
-        return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary)
+        return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary, ends=spec.ends, **given)
 
 
 def arm(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all texts)

@@ -41,7 +41,7 @@ def constructor(name: str) -> "Callable[..., CategoricalModel]":
             raise ValueError("give the `length` of sequences, or the `height` and `width` of maps")
         shape = (length,) if length is not None else (height or 0, width or 0)
         config = configured(name, size, "sequences" if length is not None else "maps")
-        return with_settings(config, settings).model.build(DataSpec(name, num_classes, shape))
+        return with_settings(config, settings).model.build_for(DataSpec(name, num_classes, shape))
 
     build.__name__ = build.__qualname__ = name.replace("-", "_")
     build.__doc__ = (build.__doc__ or "").replace("a model with", f"a model, {RECIPES[name].description}, with")

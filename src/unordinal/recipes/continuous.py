@@ -4,7 +4,7 @@ Size paper has the network, the optimiser and the batches of multinomial diffusi
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from unordinal.config import ModelSettings, Size
 from unordinal.names import check_known
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class UniformSettings(ModelSettings):
     """Uniform noise in continuous time; the network reads the noise."""
 
+    handles: ClassVar = ("columns", "ends", "labels")
+
     net: DiffusionTransformer | UNet
     """The network that predicts x_0: a Transformer for sequences, a U-Net for maps."""
     schedule: Literal["linear", "cosine"] = "cosine"
@@ -35,14 +37,17 @@ class UniformSettings(ModelSettings):
         from unordinal.recipes import parts
 
         check_known("schedule", self.schedule, CURVES)
-        noise = ContinuousUniformNoise(spec.num_classes, Schedule(CURVES[self.schedule]))
+        noise = ContinuousUniformNoise(spec.classes, Schedule(CURVES[self.schedule]), ends=spec.ends)
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
-        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
+        given = parts.given_parts(spec)
+        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times, **given)
 
 
 @dataclass(frozen=True)
 class AbsorbingSettings(ModelSettings):
     """Absorbing noise: classes are masked, and a network predicts them from those that are shown."""
+
+    handles: ClassVar = ("columns", "ends", "labels")
 
     net: Transformer | DiffusionTransformer | UNet
     """The network that predicts x_0: a Transformer for sequences, with or without the time, or a U-Net for maps."""
@@ -71,11 +76,12 @@ class AbsorbingSettings(ModelSettings):
             )
         if self.draws == "time" and self.complementary:
             raise ValueError("`model.complementary` masks need `model.draws` count; turn them off")
-        k, schedule = spec.num_classes, Schedule(CURVES[self.schedule], self.num_steps)
-        noise = MaskCountNoise(k) if self.draws == "count" else AbsorbingNoise(k, schedule)
+        schedule, ends = Schedule(CURVES[self.schedule], self.num_steps), spec.ends
+        count = self.draws == "count"
+        noise = MaskCountNoise(spec.classes, ends=ends) if count else AbsorbingNoise(spec.classes, schedule, ends=ends)
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
-        shape, pairs = spec.event_shape, self.complementary
-        return Diffusion(net, noise=noise, event_shape=shape, times=self.times, complementary=pairs)
+        given = parts.given_parts(spec) | {"complementary": self.complementary}
+        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times, **given)
 
 
 def quick(size: Size, task: Task) -> Plan:

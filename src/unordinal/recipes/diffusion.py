@@ -6,7 +6,7 @@ distributions of t, chosen for two minutes and an hour on two cores; their bound
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.nets.settings import DiffusionTransformer, UNet
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class MultinomialSettings(ModelSettings):
     """Multinomial diffusion: uniform noise over the classes, in discrete steps."""
+
+    handles: ClassVar = ("columns", "ends", "labels")
 
     net: DiffusionTransformer | UNet
     """The network that predicts x_0: a Transformer for sequences, a U-Net for maps."""
@@ -38,9 +40,11 @@ class MultinomialSettings(ModelSettings):
         from unordinal.models.diffusion import Diffusion
         from unordinal.recipes import parts
 
-        noise = UniformNoise(spec.num_classes, cosine_schedule(self.num_steps), output=self.output)
+        schedule = cosine_schedule(self.num_steps)
+        noise = UniformNoise(spec.classes, schedule, output=self.output, ends=spec.ends)
         net = parts.denoiser(self.net, spec, noise.num_input_classes)
-        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times)
+        given = parts.given_parts(spec)
+        return Diffusion(net, noise=noise, event_shape=spec.event_shape, times=self.times, **given)
 
 
 def multinomial(size: Size, task: Task) -> Plan:

@@ -1,6 +1,7 @@
 """Build what `settings.py` describes: networks, densities p(v), noise q(u | x) and surjections."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
@@ -23,19 +24,26 @@ def denoiser(
     net: sizes_of.DiffusionTransformer | sizes_of.Transformer | sizes_of.UNet, spec: DataSpec, num_input_classes: int
 ) -> nn.Module:
     """Build the network that predicts the logits of x_0 from noisy classes and time: (B, *D), (B,) -> (B, *D, K)."""
+    given: Any = {"num_input_classes": num_input_classes, "labels": spec.label_sizes, **vars(net)}
     if isinstance(net, sizes_of.UNet):
         spec.require_maps(2)
-        return unet.UNet(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
+        return unet.UNet(spec.num_classes, **given)
     spec.require_sequences()
+    given |= {"pad": spec.num_classes if spec.ends else None, "length": spec.num_places}
     if isinstance(net, sizes_of.Transformer):  # without time
-        return sequence.DenoisingTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
-    return transformer.TimeTransformer(spec.num_classes, num_input_classes=num_input_classes, **vars(net))
+        return sequence.DenoisingTransformer(spec.classes, **given)
+    return transformer.TimeTransformer(spec.classes, **given)
 
 
-def causal_net(net: settings.SequenceNet, in_channels: int) -> nn.Module:
+def given_parts(spec: DataSpec) -> Any:
+    """Return what a diffusion needs to know of its data besides their classes, as arguments."""
+    return {"lengths": spec.lengths, "labels": spec.label_sizes, "has_places": spec.num_places is not None}
+
+
+def causal_net(net: settings.SequenceNet, in_channels: int, cond_channels: int = 0) -> nn.Module:
     """Build a network whose output at a position depends on the positions before it: (B, L, in) -> (B, L, width)."""
     make: type[nn.Module] = recurrent.CausalLSTM if isinstance(net, sizes_of.LSTM) else sequence.CausalTransformer
-    return make(in_channels, **vars(net))
+    return make(in_channels, cond_channels=cond_channels, **vars(net))
 
 
 def sequence_net(net: settings.SequenceNet, in_channels: int, out_channels: int) -> nn.Module:
@@ -49,12 +57,17 @@ def map_net(net: sizes_of.DenseNet, in_channels: int, out_channels: int, num_sha
     return densenet.DenseNet(in_channels, out_channels, num_sharp=num_sharp, **vars(net))
 
 
-def build_density(density: settings.Density, event_shape: tuple[int, ...], front: list[Bijection]) -> Density:
-    """Build p(v) for v of shape (*D, C); the transformations of `front` are applied to v first."""
+def build_density(
+    density: settings.Density, event_shape: tuple[int, ...], front: list[Bijection], cond_channels: int = 0
+) -> Density:
+    """Build p(v) for v of shape (*D, C); the transformations of `front` are applied to v first.
+
+    With `cond_channels`, p(v | cond) reads a condition (*D, cond_channels); mixtures only.
+    """
     sizes = {name: value for name, value in vars(density).items() if name != "net"}
     if isinstance(density, settings.Mixture):
         length, num_channels = event_shape
-        net, width = causal_net(density.net, num_channels), density.net.width
+        net, width = causal_net(density.net, num_channels, cond_channels), density.net.width
         return ready.autoregressive_flow(net, width=width, event_shape=(length, num_channels), front=front, **sizes)
     check_positive("model.density.num_flows", density.num_flows)
 

@@ -24,10 +24,10 @@ def build_for(config: RunConfig, spec: DataSpec, weights: Path) -> CategoricalMo
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             raise ValueError(f"config.json is damaged: {name} is {value}")
     if not weights.exists():
-        return config.model.build(spec)
+        return config.model.build_for(spec)
     try:
         with limited(SLACK * weights.stat().st_size):
-            return config.model.build(spec)
+            return config.model.build_for(spec)
     except (RuntimeError, MemoryError, ArithmeticError, AssertionError, TypeError, LookupError) as error:
         raise ValueError(f"the model that config.json describes cannot be built: {error}") from error
 

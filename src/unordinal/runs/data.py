@@ -1,7 +1,9 @@
 """The data of a run: its own, found again, or others that its model can score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from unordinal.config import RunConfig
 from unordinal.data import Data, source_of
@@ -94,16 +96,31 @@ class RunData:
         if split == WHOLE:
             loaded.test.short_name = source.short_name
         self.check_alike(loaded)
-        return loaded
+        return self.relabelled(loaded)
+
+    def relabelled(self, loaded: Data) -> Data:
+        """Return other data with their labels as the run numbers them; labels that they lack are missing."""
+        if not self.spec.labels or loaded.spec.labels == self.spec.labels:
+            return loaded
+        own = {label.name: (place, label) for place, label in enumerate(loaded.spec.labels)}
+        for split in (loaded.train, loaded.val, loaded.test):
+            columns = [np.full(len(split), len(label.values)) for label in self.spec.labels]
+            for number, label in enumerate(self.spec.labels):
+                if label.name in own and split.labels is not None:
+                    place, theirs = own[label.name]
+                    table = np.array([*(label.encode(value) for value in theirs.values), len(label.values)])
+                    columns[number] = table[split.labels[:, place]]
+            split.labels = np.stack(columns, axis=1)
+        return replace(loaded, spec=replace(loaded.spec, labels=self.spec.labels))
 
     def check_alike(self, loaded: Data) -> None:
         """Raise a ValueError if data have other classes or another number of axes than the run's own."""
         other = f"{loaded.spec.name} is of another data set than {self.where}: "
         ours, theirs = self.spec, loaded.spec
-        if theirs.num_classes != ours.num_classes or len(theirs.event_shape) != len(ours.event_shape):
+        if theirs.classes != ours.classes or len(theirs.event_shape) != len(ours.event_shape):
             raise ValueError(
-                f"{other}it has {theirs.num_classes} classes and examples of shape {theirs.event_shape}, "
-                f"not {ours.num_classes} and {ours.event_shape}"
+                f"{other}it has {theirs.classes} classes and examples of shape {theirs.event_shape}, "
+                f"not {ours.classes} and {ours.event_shape}"
             )
         is_array = theirs.vocabulary is None and loaded.test.short_name == "the array"  # given as the run's own classes
         if ours.vocabulary != theirs.vocabulary and not is_array:

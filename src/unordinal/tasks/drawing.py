@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor
 
+from unordinal.checks import as_classes
 from unordinal.data.spec import DataSpec
-from unordinal.model import CategoricalModel, as_classes, device_of
+from unordinal.model import CategoricalModel, device_of
 from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Progress, Watcher, silent, watching
-from unordinal.settings import NOT_SERVED, PYTHON_ONLY, BatchSize, Range, Request, Seed
+from unordinal.settings import NOT_SERVED, PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
 from unordinal.tasks.reading import read
 
 BATCH = 32
@@ -53,6 +54,9 @@ class Sample(Request):
     """Samples drawn at a time."""
     seed: Seed = 0
     """Seed of the draws."""
+    label: Annotated[tuple[str, ...] | Any, Flag(metavar="NAME=VALUE")] = ()
+    """Models that were trained with labels: draw samples of these, such as class=frog; in Python also a dict, or the
+    classes (J,), or (N, J) for each sample. Labels that are not given are missing."""
     known: Annotated[Any, PYTHON_ONLY] = None
     """Diffusions and autoregressive models: classes (N, *D), or (*D) for all samples, of positions that are given, and
     -1 where they are free."""
@@ -109,6 +113,9 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
         settings["event_shape"] = shape
     if asked.known is not None:
         settings["known"] = as_classes(asked.known, "known")
+    cond = asked_labels(spec, asked.label)
+    if cond is not None:
+        settings["cond"] = cond
     if model.denoiser is not None:
         settings |= {"sampler": asked.sampler, "top_p": asked.top_p, "greedy_tail": asked.greedy_tail}
         if asked.known is None or asked.steps is not None:  # otherwise `draw` chooses a number for each batch
@@ -121,6 +128,17 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
     if model.has_invalid_codes:
         settings["invalid"] = asked.invalid
     return settings
+
+
+def asked_labels(spec: DataSpec, given: Any) -> Tensor | None:
+    """Return the classes of labels, (J,) or (N, J), by name or as they are; None if none are given."""
+    is_named = isinstance(given, dict | str) or (
+        isinstance(given, list | tuple) and all(isinstance(part, str) for part in given)
+    )
+    if not is_named:
+        return as_classes(given, "label")
+    found = spec.encode_labels((given,) if isinstance(given, str) else given)
+    return None if found is None else torch.tensor(found)
 
 
 def num_free(model: CategoricalModel, known: Any, shape: tuple[int, ...] | None = None) -> int:
@@ -226,17 +244,21 @@ def draw(
 
         watcher.state = note
         known, has_default = settings.pop("known", None), "steps" not in settings
+        cond = settings.pop("cond", None)
+        has_own = cond is not None and cond.dim() > 1 and len(cond) == num
         is_each = known is not None and known.dim() > len(model.event_shape) and len(known) == num
         for start in range(0, num, batch_size):
             size = min(batch_size, num - start)
             if known is not None:
                 settings["known"] = known[start : start + size] if is_each else known
+            if cond is not None:
+                settings["cond"] = cond[start : start + size] if has_own else cond
             if known is not None and has_default and model.denoiser is not None:
                 whole = model.denoiser.whole_calls(settings.get("sampler"), num_free(model, settings["known"]))
                 settings["steps"] = chosen_steps(None, whole)
             parts.append(model.sample(size, generator=generator, **settings).cpu())
     x = torch.cat(parts)
-    num_invalid = int((x >= model.num_classes).sum())
+    num_invalid = 0 if model.ends else int((x >= model.num_classes).sum())
     seconds, calls = time.monotonic() - began, watcher.network_calls / num or None
     whole = None if model.denoiser is None else model.denoiser.whole_calls(settings.get("sampler"), x[0].numel())
     return Samples(x, chains, calls, num_invalid, seconds, settings.get("steps"), whole)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
+from unordinal.checks import as_classes
 from unordinal.data.spec import DataSpec, Vocabulary
-from unordinal.model import CategoricalModel, as_classes, device_of
+from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.settings import PYTHON_ONLY, Range, Request, Seed
 from unordinal.tasks.drawing import draw

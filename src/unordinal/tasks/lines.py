@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from torch import Tensor
 
+from unordinal.checks import as_classes, check_classes
 from unordinal.data.spec import DataSpec
-from unordinal.model import CategoricalModel, as_classes, check_classes
+from unordinal.model import CategoricalModel
 from unordinal.settings import NOT_SERVED, Flag, Range, Request, Seed
 from unordinal.tasks.reading import read
 from unordinal.tasks.surprise import Bits, bits_of, order_1_bits, typical_bits, xz_bits

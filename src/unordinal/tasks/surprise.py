@@ -83,7 +83,7 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
             some = jobs[place : place + max(1, most // longest)]
             some = [job for job in some if job[1].stop - job[1].start == longest]
             x = torch.stack([examples[index][w.start : w.stop].long() for index, w in some])
-            log_p = model.stepper.log_probs(x.to(device)).gather(-1, x.to(device).unsqueeze(-1)).squeeze(-1).cpu()
+            log_p = model.stepper.log_probs(x.to(device)).cpu()
             for (index, w), row in zip(some, log_p.double(), strict=True):
                 bits[index][w.first : w.last] = -row[w.first - w.start : w.last - w.start] / math.log(2)
             place += len(some)

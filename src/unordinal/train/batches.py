@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
+from unordinal.columns import Classes
 from unordinal.config import TrainConfig
 from unordinal.data.splits import Split
+from unordinal.model import CategoricalModel
 from unordinal.parallel.randomness import EXAMPLES, generator_of
 
 
@@ -16,40 +18,42 @@ class Feeder:
     Args:
         split: what to draw from.
         config: the settings of training.
-        num_classes: the number of classes.
+        classes: the classes of every position.
         device: where the batches are needed.
         is_ahead: whether to draw the next batch early; by default only on cuda.
     """
 
     def __init__(
-        self, split: Split, config: TrainConfig, num_classes: int, device: torch.device, *, is_ahead: bool | None = None
+        self, split: Split, config: TrainConfig, classes: Classes, device: torch.device, *, is_ahead: bool | None = None
     ):
-        self.split, self.config, self.num_classes, self.device = split, config, num_classes, device
+        self.split, self.config, self.classes, self.device = split, config, classes, device
         self.is_ahead = device.type == "cuda" if is_ahead is None else is_ahead
-        self.ready: tuple[int, Tensor, list[int]] | None = None
+        self.ready: tuple[int, Tensor, Tensor | None, list[int]] | None = None
 
-    def take(self, step: int) -> tuple[Tensor, list[int]]:
-        """Return the examples (B, *D) of a step, on the device, and where each of them starts."""
+    def take(self, step: int) -> tuple[Tensor, Tensor | None, list[int]]:
+        """Return the examples (B, *D) of a step and their labels (B, J), on the device, and where each starts."""
         if self.ready is None or self.ready[0] != step:
             self.ready = self.drawn(step)
-        _, x, starts = self.ready
+        _, x, cond, starts = self.ready
         self.ready = None
-        return x, starts
+        return x, cond, starts
 
     def prefetch(self, step: int) -> None:
         """Draw the batch of a step that comes next, and let it travel to the device meanwhile."""
         if self.is_ahead:
             self.ready = self.drawn(step)
 
-    def drawn(self, step: int) -> tuple[int, Tensor, list[int]]:
+    def drawn(self, step: int) -> tuple[int, Tensor, Tensor | None, list[int]]:
         generator = generator_of(self.config.seed, step, EXAMPLES)
-        x, starts = draw_batch(self.split, self.config, generator, self.num_classes)
+        x, starts = draw_batch(self.split, self.config, generator, self.classes)
         x = x.pin_memory() if self.device.type == "cuda" else x
-        return step, x.to(self.device, non_blocking=True), starts
+        cond = self.split.given(starts)
+        cond = None if cond is None else cond.to(self.device, non_blocking=True)
+        return step, x.to(self.device, non_blocking=True), cond, starts
 
 
 def draw_batch(
-    split: Split, config: TrainConfig, generator: torch.Generator, num_classes: int
+    split: Split, config: TrainConfig, generator: torch.Generator, classes: Classes
 ) -> tuple[Tensor, list[int]]:
     """Draw examples (B, *D) and where each of them starts.
 
@@ -59,7 +63,8 @@ def draw_batch(
     x, starts = split.crops(config.batch_size, generator)
     if config.mutate:
         is_mutated = torch.rand(x.shape, generator=generator) < config.mutate
-        x = torch.where(is_mutated, torch.randint(num_classes, x.shape, generator=generator), x)
+        random = classes.uniform(x.shape, x.device, generator)
+        x = torch.where(is_mutated & (x < classes.most), random, x)  # ends stay where they are
     if not config.lengths:
         return x, starts
     length = config.lengths[int(torch.randint(len(config.lengths), (), generator=generator))]
@@ -67,10 +72,12 @@ def draw_batch(
     return x.reshape(-1, length), [start + offset for start in starts for offset in offsets]
 
 
-def check_lengths(config: TrainConfig, event_shape: tuple[int, ...]) -> None:
+def check_lengths(config: TrainConfig, model: CategoricalModel) -> None:
     """Raise a ValueError for lengths into which an example cannot be cut."""
-    if config.lengths and len(event_shape) != 1:
-        raise ValueError(f"`lengths` are for sequences; the examples have shape {tuple(event_shape)}")
+    event_shape = model.event_shape
+    if config.lengths and (len(event_shape) != 1 or model.has_places or model.ends or model.labels):
+        expected = "sequences without places, ends and labels"
+        raise ValueError(f"`lengths` are for {expected}; the examples have shape {tuple(event_shape)}")
     for length in config.lengths:
         if length < 1 or event_shape[0] % length:
             raise ValueError(f"`lengths` must divide the {event_shape[0]} symbols of an example, got {length}")

@@ -10,7 +10,7 @@ import torch
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data
 from unordinal.errors import RunError
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, given_labels
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
 from unordinal.parallel.sharding import (
@@ -69,13 +69,15 @@ class Loop:
         device: torch.device,
         group: Group = ALONE,
     ):
-        check_lengths(config, model.event_shape)
+        check_lengths(config, model)
         data.require("train", "val")
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim, self.group = config, optim, group
-        self.symbols_per_step = config.batch_size * math.prod(model.event_shape)
+        self.symbols_per_example = data.mean_symbols
+        self.symbols_per_step = config.batch_size * self.symbols_per_example
         self.num_parts = parts_for_processes(parts_of_batch(config, model, device.type), config, group.size)
-        self.steps_per_epoch = max(1.0, data.train.symbols.size / self.symbols_per_step)
+        size = data.train.symbols.size if model.ends is False else len(data.train) * self.symbols_per_example
+        self.steps_per_epoch = max(1.0, size / self.symbols_per_step)
         self.budget = Budget.of(config, self.steps_per_epoch)
         first, _ = data.train.crops(config.batch_size, generator_of(config.seed, 0, EXAMPLES))
         self.hooks = model.hooks
@@ -93,9 +95,11 @@ class Loop:
         if config.recompute:
             recompute_blocks(self.model)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
-        self.feeder = Feeder(data.train, config, model.num_classes, device)
+        self.feeder = Feeder(data.train, config, model.classes, device)
         self.at = RunState()
-        self.validator = Validator(data.val, config.validate_examples, config.batch_size // self.num_parts, group)
+        symbols = self.symbols_per_example if model.ends else None
+        part = config.batch_size // self.num_parts
+        self.validator = Validator(data.val, config.validate_examples, part, group, symbols)
         if config.compile:
             self.hooks.compile()
 
@@ -141,19 +145,21 @@ class Loop:
             group["lr"] = group["peak_lr"] * factor
         self.hooks.progressed(self.fraction)
         seed, step = config.seed, self.at.step
-        x, starts = self.feeder.take(step)
+        x, cond, starts = self.feeder.take(step)
         seed_step(seed, step, TIMES)
         draw = self.hooks.draw(len(x))
         self.optimizer.zero_grad(set_to_none=True)
         losses = torch.zeros(0)
-        to_bits = 1 / (math.log(2) * x[0].numel())  # what is minimised is in bits per dimension
+        each = self.symbols_per_example if model.ends else x[0].numel()
+        to_bits = 1 / (math.log(2) * each)  # what is minimised is in bits per dimension
         share = self.group.share_of(self.num_parts)
         for part in share:
             rows = slice(part * len(x) // self.num_parts, (part + 1) * len(x) // self.num_parts)
             seed_step(seed, step, FIRST_PART + part)
             sync_after_last_part(model, is_last=part == share[-1])
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
-                loss = model(x[rows], None if draw is None else draw[rows])
+                labels = given_labels(None if cond is None else cond[rows])
+                loss = model(x[rows], None if draw is None else draw[rows], **labels)
             (loss.sum() * to_bits / len(x)).backward()
             losses = losses if len(losses) else loss.new_zeros(len(x))
             losses[rows] = loss.detach()

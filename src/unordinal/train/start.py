@@ -79,7 +79,7 @@ def start_run(
 def build_model(config: RunConfig, spec: DataSpec, model: CategoricalModel | None) -> CategoricalModel:
     """Return the configured model with new random weights, or one's own."""
     torch.manual_seed(config.train.seed)
-    made = config.model.build(spec) if model is None else model
+    made = config.model.build_for(spec) if model is None else model
     check_strategy(config.train, config.optim, made.hooks)
     return made
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,15 @@ class Validator:
     The processes of a group share the batches, and all of them find the same.
     """
 
-    def __init__(self, split: Split, num_examples: int, batch_size: int, group: Group = ALONE):
+    def __init__(
+        self,
+        split: Split,
+        num_examples: int,
+        batch_size: int,
+        group: Group = ALONE,
+        symbols_per_example: float | None = None,
+    ):
+        self.symbols_per_example = symbols_per_example
         num = min(num_examples, len(split))
         self.split, self.batch_size, self.group = split, batch_size, group
         self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
@@ -60,12 +69,13 @@ class Validator:
         bits = torch.zeros(len(self.chosen), dtype=torch.float64)
         for index, is_own in self.batches():
             rows = slice(index * self.batch_size, (index + 1) * self.batch_size)
-            x = self.split.examples(self.chosen[rows]).to(device)
+            x, cond = self.split.examples(self.chosen[rows]).to(device), self.split.given(self.chosen[rows])
             positions = (self.position[rows, :repeats].T + shift) % 1
             generator = generator_of(SEED, number, index, device)
-            nats = -bound(model, x, draws=repeats, positions=positions, generator=generator).mean(dim=0)
+            given: Any = {"draws": repeats, "positions": positions, "generator": generator}
+            nats = -bound(model, x, cond=cond, **given).mean(dim=0)
             if is_own:
-                bits[rows] += nats / (math.log(2) * x[0].numel())
+                bits[rows] += nats / (math.log(2) * (self.symbols_per_example or x[0].numel()))
         return Validation([*validation.rounds, self.group.summed(bits).tolist()])
 
     def batches(self) -> Iterator[tuple[int, bool]]:

@@ -89,6 +89,8 @@ def type_schema(setting: Setting) -> dict[str, Any]:
         row = {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": span.high}
         return {"type": "array", "items": row, "minItems": 1, "maxItems": span.high}
     is_text = "string" in kinds
+    if setting.is_many:
+        return {"type": "array", "items": {"type": kinds[0]}}
     names = ("minLength", "maxLength") if is_text else ("minimum", "maximum")
     limits = dict(zip(names, (span.low, span.high), strict=True))
     if not is_text:

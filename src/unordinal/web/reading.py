@@ -57,6 +57,7 @@ def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
             continue
         if int in setting.types and isinstance(value, float) and value.is_integer():
             value = int(value)  # JSON has one kind of number
+        value = tuple(value) if setting.is_many and isinstance(value, list) else value
         try:
             setting.check(value, served=True)
             if isinstance(value, str):

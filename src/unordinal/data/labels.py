@@ -1,0 +1,135 @@
+"""What is given with the examples of an array: labels, lengths and the number of classes of each column.
+
+An .npz file, or a dict in Python, holds them next to the examples, under these names:
+
+    x                       the examples, or train, val and test
+    num_classes             one number, or one for each column; also num_categories
+    lengths                 how many symbols of each example count; train_lengths, ... next to train, ...
+    label, labels           one label of each example (N,), or several (N, J); train_label, ... next to train, ...
+    label_NAME              a label with a name; train_label_NAME, ... next to train, ...
+
+A label is missing where it is negative, or an empty text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unordinal.data.spec import Label
+from unordinal.data.splits import Split
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is given with examples.
+
+    Args:
+        lengths: the number of symbols of each example, by the name of its array.
+        labels: the labels of each example, by the name of its array and the name of the label.
+        num_classes: the number of classes of all columns, or of each; None if it is not said.
+    """
+
+    lengths: dict[str, np.ndarray] = field(default_factory=dict)
+    labels: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    num_classes: Any = None
+
+
+def parted(arrays: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Given, list[str]]:
+    """Return the examples, by "train", "val" and "test" or by "", what is given with them, and the names left over."""
+    names = list(arrays)
+    num = next((name for name in ("num_classes", "num_categories") if name in names), None)
+    is_split = set(SPLITS) <= set(names)
+    about = {name for name in names if is_about(name)}
+    plain = [name for name in names if name not in about]
+    if is_split:
+        examples = {name: arrays[name] for name in SPLITS}
+    elif "x" in names or len(plain) == 1:
+        examples = {"": arrays["x" if "x" in names else plain[0]]}
+    else:
+        raise ValueError(
+            f"{where} has the arrays {', '.join(names) or 'none'}; expected train, val and test, or one array to split"
+        )
+    used, given = {"x", *SPLITS, num, *(plain if not is_split else ())}, Given(num_classes=arrays.get(num or ""))
+    for part, x in examples.items():
+        prefix = f"{part}_" if part else ""
+        lengths = arrays.get(f"{prefix}lengths")
+        if lengths is not None and not (len(lengths) != len(x) and np.sum(lengths) == len(x)):  # not pieces of the rows
+            given.lengths[part] = checked_number(lengths, x, f"{prefix}lengths", where)
+            used.add(f"{prefix}lengths")
+        for name in names:
+            if name.startswith(f"{prefix}label"):
+                found = checked_number(arrays[name], x, name, where)
+                given.labels.setdefault(part, {}).update(named_labels(name.removeprefix(prefix), found))
+                used.add(name)
+    return examples, given, [name for name in names if name not in used]
+
+
+def is_about(name: str) -> bool:
+    """Return whether an array says something about examples instead of holding them."""
+    rest = next((name.removeprefix(f"{part}_") for part in SPLITS if name.startswith(f"{part}_")), name)
+    return rest.startswith("label") or rest in ("lengths", "num_classes", "num_categories")
+
+
+def checked_number(values: Any, x: Any, name: str, where: str) -> np.ndarray:
+    """Return an array that has an entry for each example; raise a ValueError if it has another number of them."""
+    found = np.asarray(values)
+    if found.ndim == 0 or len(found) != len(x):
+        num = len(found) if found.ndim else 1
+        raise ValueError(f"{where}: `{name}` has {num:,} entries, but there are {len(x):,} examples")
+    return found
+
+
+def named_labels(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return labels by name; several in one array (N, J) are numbered."""
+    own = name.removeprefix("labels" if name.startswith("labels") else "label").removeprefix("_") or "label"
+    if values.ndim == 1:
+        return {own: values}
+    return {f"{own}{number}": column for number, column in enumerate(values.T, start=1)}
+
+
+def encoded(
+    given: Mapping[str, Mapping[str, np.ndarray]], where: str
+) -> tuple[tuple[Label, ...], dict[str, np.ndarray]]:
+    """Return the labels with the names of their classes, and the classes (N, J) of each array."""
+    kinds: list[Label] = []
+    columns: dict[str, list[np.ndarray]] = {part: [] for part in given}
+    names = list(dict.fromkeys(name for part in given.values() for name in part))
+    for name in names:
+        lacking = [part for part in given if name not in given[part]]
+        if lacking:
+            raise ValueError(f"{where}: the label {name} is missing in {', '.join(lacking)}; give it for all examples")
+        values = {part: np.asarray(labels[name]) for part, labels in given.items()}
+        if any(np.issubdtype(v.dtype, np.floating) for v in values.values()):
+            raise ValueError(f"{where}: the label {name} holds floats; expected integers or texts")
+        is_text = any(v.dtype.kind in "USO" for v in values.values())
+        values = {part: v.astype(str) if is_text else v for part, v in values.items()}
+        seen = sorted({v for part in values.values() for v in np.unique(part).tolist()})
+        kept = [v for v in seen if (v != "" if is_text else v >= 0)]
+        if not kept:
+            raise ValueError(f"{where}: the label {name} is missing everywhere")
+        index = {value: number for number, value in enumerate(kept)}
+        kinds.append(Label(name, tuple(map(str, kept))))
+        for part, found in values.items():
+            columns[part].append(np.array([index.get(value, len(kept)) for value in found.tolist()], np.int64))
+    return tuple(kinds), {part: np.stack(found, axis=1) for part, found in columns.items() if found}
+
+
+def ended(x: np.ndarray, lengths: np.ndarray, num_classes: int, where: str) -> np.ndarray:
+    """Return rows (N, L) with the number `num_classes` at all positions after the end of each."""
+    if x.ndim != 2:
+        raise ValueError(f"{where}: `lengths` are for rows of symbols, (N, length); got shape {x.shape}")
+    if not np.issubdtype(lengths.dtype, np.integer) or lengths.min() < 0 or lengths.max() > x.shape[1]:
+        row = int(np.flatnonzero((lengths < 0) | (lengths > x.shape[1]))[0])
+        raise ValueError(f"{where}: `lengths` has {lengths[row]} in row {row}; expected 0 to {x.shape[1]}")
+    return np.where(np.arange(x.shape[1]) < lengths[:, None], x, num_classes)
+
+
+def length_counts(train: Split, num_classes: int, num_values: int) -> tuple[tuple[int, ...], ...]:
+    """Count the lengths 0, ..., L of training examples: one row, or one for each class of a label and one for all."""
+    lengths, longest = (np.asarray(train.symbols) < num_classes).sum(axis=1), train.symbols.shape[1]
+    groups = [] if train.labels is None else [lengths[train.labels[:, 0] == value] for value in range(num_values)]
+    return tuple(tuple(np.bincount(group, minlength=longest + 1).tolist()) for group in (*groups, lengths))

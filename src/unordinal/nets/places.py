@@ -1,0 +1,141 @@
+"""Layers for examples whose positions are places with a meaning of their own, and for labels given with examples.
+
+Columns of a table and aligned sites of DNA are places; the positions of a text only have neighbours. A network with
+places has an embedding and an output layer for each place. If they would have too many weights, the places share them,
+and each has a vector that is added to its embedding, and a scale and a bias of its own in the output.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unordinal.columns import Classes
+from unordinal.nets.linear import zero_linear
+
+MOST_WEIGHTS = 1 << 22  # of the embeddings, or of the output layers, of all places together
+
+
+class PlaceEmbedding(nn.Module):
+    """Embeddings of the class of each place: (B, L) -> (B, L, width).
+
+    Args:
+        sizes: the number of classes of each place. The places of a causal network read the place before them.
+        most: the first special class; special classes, such as a mask, are the same for all places.
+        num_special: the number of special classes.
+        width: the number of channels.
+
+    >>> PlaceEmbedding((2, 3), most=3, num_special=1, width=4)(torch.tensor([[1, 3]])).shape
+    torch.Size([1, 2, 4])
+    """
+
+    offsets: Tensor
+    sizes: Tensor
+
+    def __init__(self, sizes: tuple[int, ...], *, most: int, num_special: int, width: int):
+        super().__init__()
+        rows = torch.tensor([size + num_special for size in sizes])
+        self.is_shared, self.most = int(rows.sum()) * width > MOST_WEIGHTS, most
+        self.register_buffer("offsets", rows.cumsum(0) - rows, persistent=False)
+        self.register_buffer("sizes", torch.tensor(sizes), persistent=False)
+        self.table = nn.Embedding(most + num_special if self.is_shared else int(rows.sum()), width)
+        self.place = nn.Parameter(torch.randn(len(sizes), width)) if self.is_shared else None
+
+    def forward(self, x: Tensor, place: int | None = None) -> Tensor:
+        """Embed the classes of all places (B, L), or those of one place (B,)."""
+        at = slice(None) if place is None else place
+        if self.place is not None:
+            return self.table(x) + self.place[at]
+        return self.table(self.offsets[at] + torch.where(x >= self.most, self.sizes[at] + x - self.most, x))
+
+
+class PlaceHeads(nn.Module):
+    """Output layers of all places: (B, L, width) -> logits (B, L, K), or ragged ones (B, sum of K).
+
+    Args:
+        classes: the classes of the places.
+        length: the number of places L.
+        width: the number of input channels.
+
+    >>> PlaceHeads(Classes((2, 3)), 2, width=4)(torch.zeros(1, 2, 4)).shape
+    torch.Size([1, 5])
+    """
+
+    def __init__(self, classes: Classes, length: int, *, width: int):
+        super().__init__()
+        self.classes = classes
+        total = sum(classes.columns) or length * classes.most
+        self.is_shared = total * width > MOST_WEIGHTS and not classes.columns
+        if self.is_shared:
+            self.linear = zero_linear(width, classes.most)
+            self.scale = nn.Parameter(torch.ones(length, width))
+            self.bias = nn.Parameter(torch.zeros(length, classes.most))
+            return
+        groups = classes.groups or [(classes.most, list(range(length)), 0)]
+        self.members = [members for _, members, _ in groups]
+        self.weights = nn.ParameterList(torch.zeros(len(members), width, k) for k, members, _ in groups)
+        self.biases = nn.ParameterList(torch.zeros(len(members), k) for k, members, _ in groups)
+
+    def forward(self, h: Tensor) -> Tensor:
+        if self.is_shared:
+            return self.linear(h * self.scale) + self.bias
+        if not self.classes.columns:
+            return torch.einsum("blc,lck->blk", h, self.weights[0]) + self.biases[0]
+        parts = zip(self.members, self.weights, self.biases, strict=True)
+        return torch.cat([(torch.einsum("blc,lck->blk", h[:, m], w) + b).flatten(1) for m, w, b in parts], dim=1)
+
+    def at(self, h: Tensor, place: int) -> Tensor:
+        """Return the logits of one place, (B, width) -> (B, K)."""
+        if self.is_shared:
+            return self.linear(h * self.scale[place]) + self.bias[place]
+        group = next(index for index, members in enumerate(self.members) if place in members)
+        rank = self.members[group].index(place)
+        return h @ self.weights[group][rank] + self.biases[group][rank]
+
+
+class LabelEmbedding(nn.Module):
+    """The sum of the embeddings of the labels given with each example: (B, J) -> (B, width). It starts at zero.
+
+    Each label has two classes more than its own: one for a missing label and one for a label that is dropped.
+
+    Args:
+        sizes: the number of classes of each label.
+        width: the number of channels.
+
+    >>> LabelEmbedding((3, 2), 4)(torch.tensor([[0, 2]])).tolist()
+    [[0.0, 0.0, 0.0, 0.0]]
+    """
+
+    offsets: Tensor
+
+    def __init__(self, sizes: tuple[int, ...], width: int):
+        super().__init__()
+        self.sizes = tuple(sizes)
+        rows = torch.tensor([size + 2 for size in sizes])
+        self.register_buffer("offsets", rows.cumsum(0) - rows, persistent=False)
+        self.table = nn.Embedding(int(rows.sum()), width)
+        nn.init.zeros_(self.table.weight)
+
+    def forward(self, cond: Tensor) -> Tensor:
+        return self.table(cond + self.offsets).sum(dim=1)
+
+
+def label_embedding(labels: tuple[int, ...], width: int) -> LabelEmbedding | None:
+    """Return the embedding of labels; None if there are none."""
+    return LabelEmbedding(labels, width) if labels else None
+
+
+def embedding_of(
+    classes: Classes, width: int, *, num_special: int, length: int | None = None, is_causal: bool = False
+) -> Any:
+    """Return the embedding of classes: the same at all positions, or with a `length` one for each place."""
+    if length is None:
+        return nn.Embedding(classes.most + num_special, width)
+    sizes = classes.columns or (classes.most,) * length
+    sizes = (0, *sizes[:-1]) if is_causal else sizes  # the first place of a causal network reads a special class
+    return PlaceEmbedding(sizes, most=classes.most, num_special=num_special, width=width)
+
+
+def head_of(classes: Classes, width: int, *, length: int | None = None) -> Any:
+    """Return an output layer that starts at zero: the same at all positions, or with a `length` one for each place."""
+    return zero_linear(width, classes.most) if length is None else PlaceHeads(classes, length, width=width)

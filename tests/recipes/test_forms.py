@@ -1,0 +1,294 @@
+"""Columns of classes of their own, ends and labels: the truth by enumeration, for every recipe that takes them."""
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from contracts import chi_square_p_value
+from torch import Tensor, nn
+
+from unordinal.config import with_settings
+from unordinal.data.spec import DataSpec, Label
+from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
+from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.diffusion.process import NoiseProcess
+from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule
+from unordinal.diffusion.uniform import UniformNoise
+from unordinal.model import CategoricalModel
+from unordinal.models.diffusion import Diffusion
+from unordinal.recipes import RECIPES, configured
+
+COLUMNS, K, L = (2, 3, 1, 2), 2, 3
+LENGTHS = (3, 1, 5, 2)
+LABELS = (Label("class", ("frog", "toad")), Label("colour", ("green", "red", "blue")))
+SPECS = {
+    "columns": DataSpec("rows", 3, (len(COLUMNS),), columns=COLUMNS, has_places=True),
+    "ends": DataSpec("lines", K, (L,), lengths=(LENGTHS,)),
+    "labels": DataSpec("labelled", K, (L,), labels=LABELS, has_places=True),
+    "ends and labels": DataSpec("both", K, (L,), lengths=(LENGTHS, (1, 1, 1, 7), LENGTHS), labels=LABELS),
+}
+RECIPES_WITH_FORMS = ("arm", "absorbing", "uniform", "multinomial")
+SMALL: dict[str, Any] = {"net.width": 8, "net.num_blocks": 1, "net.conv": 3}
+
+
+def built(name: str, form: str, **settings: Any) -> CategoricalModel:
+    """A small model with random weights, in float64."""
+    heads = {"net.global_heads": 1} if name in ("uniform", "multinomial") else {"net.num_heads": 1}
+    steps = {"num_steps": 4} if name == "multinomial" else {}
+    config = with_settings(configured(name), {**SMALL, **heads, **steps, **settings})
+    torch.manual_seed(0)
+    model = config.model.build_for(SPECS[form]).double()
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.7)
+    return model.eval()
+
+
+def events_of(form: str) -> Tensor:
+    """Every x of the space; positions after an end hold the number of classes."""
+    if form == "columns":
+        return torch.tensor(list(itertools.product(*(range(k) for k in COLUMNS))))
+    strings = [s for n in range(L + 1) for s in itertools.product(range(K), repeat=n) if "ends" in form or n == L]
+    return torch.tensor([[*s, *[K] * (L - len(s))] for s in strings])
+
+
+def conditions(form: str) -> list[Tensor | None]:
+    """Some labels, a missing one among them."""
+    return [torch.tensor([0, 2]), torch.tensor([2, 1]), None] if "labels" in form else [None]
+
+
+def exact_log_prob(model: CategoricalModel, x: Tensor, cond: Tensor | None) -> Tensor:
+    """log P(x) of every x of the space, whatever the model."""
+    given: Any = {} if cond is None else {"cond": cond.expand(len(x), -1)}
+    if model.is_exact:
+        return model.elbo(x, **given)
+    assert isinstance(model, Diffusion)
+    if model.orders is not None:
+        orders = itertools.permutations(range(x.shape[1]))
+        return torch.stack([model.orders(x, torch.tensor(order), **given) for order in orders]).logsumexp(0) - math.log(
+            math.factorial(x.shape[1])
+        )
+    return chain_log_prob(model, x, given.get("cond"))
+
+
+def chain_log_prob(model: Diffusion, x: Tensor, cond: Tensor | None) -> Tensor:
+    """log P(x) of a diffusion in discrete steps, by enumeration of all chains; checks that every step is normalised."""
+    noise: Any = model.noise
+    full = model.checked_cond(None if cond is None else cond[:1], len(x))
+    log_p = model.log_length(x, full) + noise.log_prior(x)
+    same_length = (model.num_symbols(x).unsqueeze(0) == model.num_symbols(x).unsqueeze(1)).double()
+    p = (noise.log_prior(x).double().exp()).expand(len(x), -1) * same_length  # of x_T, for each length
+    log_length = log_p - noise.log_prior(x)
+    current = p
+    for t in range(noise.num_steps, 0, -1):
+        logits = model.evaluated_logits(x, torch.full((len(x),), t), full)
+        step = (
+            torch.stack(
+                [noise.log_reverse(logits, x, target.expand_as(x), t, t - 1).exp() for target in x], dim=1
+            ).double()
+            * same_length
+        )  # (x_t, x_s)
+        torch.testing.assert_close(step.sum(1), torch.ones(len(x), dtype=torch.float64), rtol=1e-9, atol=1e-9)
+        current = current @ step
+    return log_length + torch.diagonal(current).log()
+
+
+@pytest.mark.parametrize("form", SPECS)
+@pytest.mark.parametrize("name", ["arm", "absorbing", "multinomial"])
+@torch.no_grad()
+def test_probabilities_of_valid_examples_sum_to_one_for_every_label(name: str, form: str) -> None:
+    model, x = built(name, form), events_of(form)
+    for cond in conditions(form):
+        assert float(exact_log_prob(model, x, cond).exp().sum()) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("form", SPECS)
+@pytest.mark.parametrize("name", ["absorbing", "multinomial", "uniform"])
+@torch.no_grad()
+def test_mean_bounds_lie_below_the_truth_and_their_exponentials_sum_to_at_most_one(name: str, form: str) -> None:
+    model, x = built(name, form), events_of(form)
+    for cond in conditions(form):
+        given: Any = {} if cond is None else {"cond": cond.expand(len(x) * 50, -1)}
+        torch.manual_seed(1)
+        draws = torch.stack([model.elbo(x.repeat(50, 1), **given).view(50, -1) for _ in range(40)]).flatten(0, 1)
+        mean, error = draws.mean(0), draws.std(0) / len(draws) ** 0.5
+        assert float((mean - 4 * error).exp().sum()) <= 1
+        if name != "uniform":
+            assert bool((mean <= exact_log_prob(model, x, cond) + 4.5 * error + 1e-5).all())
+
+
+@pytest.mark.parametrize("form", SPECS)
+@pytest.mark.parametrize("name", ["arm", "absorbing", "multinomial"])
+@torch.no_grad()
+def test_samples_follow_the_distribution_given_the_label(name: str, form: str) -> None:
+    model, x = built(name, form), events_of(form)
+    num = 8000
+    index = {tuple(row): place for place, row in enumerate(x.tolist())}
+    for cond in conditions(form):
+        p = exact_log_prob(model, x, cond).exp()
+        drawn = model.sample(num, cond=cond, generator=torch.Generator().manual_seed(0))
+        counts = torch.bincount(torch.tensor([index[tuple(row)] for row in drawn.tolist()]), minlength=len(x)).double()
+        is_rare = num * p < 5  # too rare by themselves for the test
+        pooled, expected = (torch.cat([v[~is_rare], v[is_rare].sum().reshape(1) + 1e-9]) for v in (counts, p))
+        assert chi_square_p_value(pooled, expected / expected.sum()) > 1e-4
+
+
+@pytest.mark.parametrize("name", RECIPES_WITH_FORMS)
+@torch.no_grad()
+def test_scores_do_not_depend_on_the_other_examples_of_a_batch(name: str) -> None:
+    """A short example alone, and next to longer ones, however far it is padded."""
+    model = built(name, "ends and labels")
+    x, cond = torch.tensor([[1, 2, 2], [0, 1, 1], [2, 2, 2]]), torch.tensor([[0, 1], [1, 3], [2, 0]])
+    if model.times is not None:
+        place = torch.full((3,), 0.3, dtype=torch.float64)
+
+        def score(x: Tensor, cond: Tensor) -> Tensor:
+            """The bound at one time; all positions masked or redrawn alike, since the noise is drawn row by row."""
+            z = torch.where(x == K, K, model.noise.mask if model.noise.mask is not None else 1)  # type: ignore
+            t = model.noise.time_at(place[: len(x)])  # type: ignore[operator,union-attr]
+            return model.noise.loss(model.logits(z, t, cond), x, z, t)  # type: ignore[operator,union-attr]
+    else:
+
+        def score(x: Tensor, cond: Tensor) -> Tensor:
+            return model.elbo(x, cond=cond)
+
+    together = score(x, cond)
+    for row, size in enumerate((1, 3, 1)):
+        torch.testing.assert_close(score(x[row : row + 1, :size], cond[row : row + 1])[0], together[row])
+
+
+NOISES: dict[str, Any] = {
+    "uniform": lambda k, **ends: UniformNoise(k, cosine_schedule(5), **ends),
+    "denoiser": lambda k, **ends: UniformNoise(k, cosine_schedule(5), output="denoiser", **ends),
+    "continuous": ContinuousUniformNoise,
+    "absorbing": lambda k, **ends: AbsorbingNoise(k, Schedule(cosine, 5), **ends),
+}
+CASES = [(name, t) for name in NOISES for t in ((1, 3, 5) if name != "continuous" else (0.2, 0.9))]
+
+
+@pytest.mark.parametrize(("name", "t"), CASES)
+def test_noise_of_columns_is_that_of_each_column_by_itself(name: str, t: float) -> None:
+    noise, each = NOISES[name](COLUMNS), [NOISES[name](k) if k > 1 else None for k in COLUMNS]
+    generator = torch.Generator().manual_seed(0)
+    num = 40
+    logits = torch.randn(num, sum(COLUMNS), dtype=torch.float64, generator=generator)
+    x = noise.classes.uniform((num, len(COLUMNS)), torch.device("cpu"), generator)
+    times = torch.full((num,), t)
+    z = noise.corrupt(x, times, generator=generator)
+    assert bool(((z < torch.tensor(COLUMNS)) | (z == noise.mask if noise.mask else False)).all())
+    used = noise.predicted(logits, z, times)
+    total = torch.zeros(num, dtype=torch.float64)
+    for column, alone in enumerate(each):
+        if alone is None:
+            continue  # one class: nothing to learn, and nothing to pay
+        part = noise.classes.at(logits, column).unsqueeze(1)
+        own_z = (
+            torch.where(z[:, column : column + 1] == noise.mask, alone.mask, z[:, column : column + 1])
+            if (noise.mask is not None)
+            else z[:, column : column + 1]
+        )
+        total += alone.loss(alone.predicted(part, own_z, times), x[:, column : column + 1], own_z, times)
+    torch.testing.assert_close(noise.loss(used, x, z, times), total, rtol=1e-7, atol=1e-9)
+    prior = sum((alone.prior_term(x[:, :1]) for alone in each if alone is not None), torch.zeros(num))
+    torch.testing.assert_close(noise.prior_term(x).float(), prior.float())
+
+
+@pytest.mark.parametrize(("name", "t"), CASES)
+def test_noise_never_leaves_the_classes_of_a_column(name: str, t: float) -> None:
+    noise = NOISES[name](COLUMNS)
+    generator = torch.Generator().manual_seed(0)
+    x = noise.classes.uniform((4000, len(COLUMNS)), torch.device("cpu"), generator)
+    logits = torch.randn(4000, sum(COLUMNS), generator=generator)
+    prior = noise.draw_prior((4000, len(COLUMNS)), torch.device("cpu"), generator=generator)
+    z = noise.corrupt(x, torch.full((4000,), t), generator=generator)
+    back = noise.step(logits, z, t, 0, generator=generator)
+    for found in (prior, z, back, noise.redraw(logits, t, generator=generator)):
+        inside = found < torch.tensor(COLUMNS)
+        assert bool((inside if noise.mask is None else inside | (found == noise.mask)).all())
+    assert bool((back < torch.tensor(COLUMNS)).all())
+
+
+@pytest.mark.parametrize("name", [*NOISES, "count"])
+def test_noise_with_ends_is_that_of_the_positions_before_them(name: str) -> None:
+    make = {**NOISES, "count": MaskCountNoise}[name]
+    noise, plain = make(3, ends=True), make(3)
+    times = torch.full((6,), 0.5 if noise.num_steps is None else 3)
+    generator = torch.Generator().manual_seed(0)
+    for n in range(1, 5):
+        x = torch.randint(3, (6, n), generator=generator)
+        padded = torch.cat([x, torch.full((6, 4 - n), 3)], dim=1)
+        z = noise.corrupt(padded, times, generator=generator)
+        assert bool((z[:, n:] == 3).all())
+        own = z[:, :n] if noise.mask is None else torch.where(z[:, :n] == noise.mask, plain.mask, z[:, :n])
+        logits = torch.randn(6, 4, 3, dtype=torch.float64, generator=generator)
+        torch.testing.assert_close(noise.loss(logits, padded, z, times), plain.loss(logits[:, :n], x, own, times))
+        torch.testing.assert_close(noise.prior_term(padded), plain.prior_term(x))
+        if name == "count":
+            assert set((z == noise.mask).sum(1).tolist()) == {math.ceil(0.5 * n)}
+            other = noise.complement(padded, z)
+            assert bool((other[:, n:] == 3).all())
+        back = noise.step(logits, z, float(times[0]) if noise.num_steps is None else 3, 0, generator=generator)
+        assert bool((back[:, n:] == 3).all())
+        assert bool((back[:, :n] < 3).all())
+
+
+@torch.no_grad()
+def test_lengths_are_drawn_from_smoothed_counts_given_the_first_label() -> None:
+    model = built("absorbing", "ends and labels")
+    assert isinstance(model, Diffusion)
+    for value, counts in ((0, LENGTHS), (1, (1, 1, 1, 7)), (2, LENGTHS)):
+        expected = (torch.tensor(counts) + 1) / (sum(counts) + L + 1)
+        x = events_of("ends")
+        cond = torch.tensor([[value, 3]]).expand(len(x), -1)
+        torch.testing.assert_close(model.log_length(x, cond).exp().float(), expected[model.num_symbols(x)])
+        drawn = model.draw_lengths(
+            20_000, torch.tensor([[value, 3]]).expand(20_000, -1), torch.Generator().manual_seed(0)
+        )
+        assert chi_square_p_value(torch.bincount(drawn, minlength=L + 1).double(), expected.double()) > 1e-5
+
+
+# What each recipe takes besides plain arrays; all others take none of it.
+TAKES = {
+    "arm": {"columns", "ends", "labels"},
+    "absorbing": {"columns", "ends", "labels"},
+    "uniform": {"columns", "ends", "labels"},
+    "multinomial": {"columns", "ends", "labels"},
+    "argmax-ar": {"labels"},
+    "uniform-dequant-ar": {"labels"},
+    "variational-dequant-ar": {"labels"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if "sequences" in recipe.takes])
+def test_what_a_recipe_does_not_take_is_refused_by_name(name: str) -> None:
+    words = {"columns": "columns with numbers of classes of their own", "ends": "examples that end early"}
+    for form in ("columns", "ends", "labels"):
+        settings = configured(name).model
+        if form in TAKES.get(name, set()):
+            assert settings.build_for(SPECS[form]).labels == (SPECS[form].label_sizes)
+            continue
+        with pytest.raises(ValueError, match=words.get(form, form)):
+            settings.build_for(SPECS[form])
+
+
+def test_argmax_flows_are_given_labels() -> None:
+    torch.manual_seed(0)
+    config = with_settings(configured("argmax-ar"), {"density.net.width": 8, "density.channel_width": 4})
+    model = config.model.build_for(SPECS["labels"]).eval()
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.5)
+    x = events_of("labels")
+    scores = []
+    for cond in (torch.tensor([0, 2]), torch.tensor([1, 0]), None):
+        torch.manual_seed(1)
+        scores.append(model.elbo(x, cond=None if cond is None else cond.expand(len(x), -1)))
+    assert not torch.allclose(scores[0], scores[1])
+    assert not torch.allclose(scores[0], scores[2])
+    assert model.sample(5, cond=torch.tensor([0, 1])).shape == (5, L)
+
+
+def test_a_process_of_ones_own_has_equal_classes() -> None:
+    noise: NoiseProcess = UniformNoise(5, cosine_schedule(3))
+    assert noise.classes.columns == ()
+    assert noise.pad is None
