@@ -18,7 +18,7 @@ from unordinal.evaluate.compare import Compare, Comparison, compare_models
 from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
 from unordinal.progress import Progress, silent
-from unordinal.recipes import configured, scaled_to
+from unordinal.recipes import configured, suited_to
 from unordinal.run import Run, TemporaryFolder, folder_of, load
 from unordinal.runs.data import data_for, run_data
 from unordinal.runs.folder import RunFolder
@@ -57,9 +57,8 @@ def prepared(
         config = configured(model, size, data.spec.shape if isinstance(data, Data) else None, data=source)
     config = with_settings(config, settings)
     loaded = data if isinstance(data, Data) else config.data.load(progress=progress)
-    if not {"batch_size", "train.batch_size"} & settings.keys():
-        config = scaled_to(config, int(torch.Size(loaded.spec.event_shape).numel()))
-    return config, loaded
+    config, note = suited_to(config, loaded, settings)
+    return config, replace(loaded, notes=(*loaded.notes, note)) if note else loaded
 
 
 def fit(

@@ -150,3 +150,24 @@ def test_a_seed_reproduces_reconstructions(cli: Cli, trained_maps: dict[str, Pat
     a, b, c = (pixels_of(name) for name in ("a.png", "b.png", "c.png"))
     assert np.array_equal(a, b)
     assert a.shape != c.shape or not np.array_equal(a, c)
+
+
+def test_labels_are_given_by_name(cli: Cli, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 2, (60, 4))
+    labels = {"train_label_kind": np.array(["frog", "toad"] * 20), "train_label_hue": np.arange(40) % 3}
+    for part, rows in (("val", 10), ("test", 10)):
+        labels |= {f"{part}_label_kind": np.array(["frog", "toad"] * 5), f"{part}_label_hue": np.arange(rows) % 3}
+    np.savez(tmp_path / "x.npz", train=x[:40], val=x[40:50], test=x[50:], **labels)
+    small = ("--model.net.width", 8, "--model.net.num-heads", 1, "--model.net.num-blocks", 1)
+    made = cli("train", "arm", "--data", tmp_path / "x.npz", "--steps", 2, "--out", "run", *small)
+    assert made.code == 0, made.err
+    chosen = "batch size 256, validate examples 10, patience 3, dropout 0.1"
+    assert f"Note: chosen for 40 rows of 4 places: {chosen}." in made.err
+    one = cli("sample", "run", "--label", "kind=frog", "--label", "hue=1", "--json").json["samples"]
+    assert one == cli("sample", "run", "--label", "kind=frog", "hue=1", "--json").json["samples"]
+    refused(cli("sample", "run", "--label", "kind=frogg"), "value of the label kind 'frogg'; did you mean frog?")
+    refused(cli("sample", "run", "--label", "knd=frog"), "unknown label 'knd'; did you mean kind?")
+    assert cli("evaluate", "run").code == 0
+    plain = cli("train", "arm", "--data", tmp_path / "x.npz", "--steps", 1, "--out", "plain", "--no-places", *small)
+    assert plain.code == 0, plain.err
+    assert "chosen for" not in plain.err

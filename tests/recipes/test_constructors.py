@@ -62,3 +62,13 @@ def test_what_makes_no_sense_is_refused() -> None:
         unordinal.arm(5, 8, size="huge")
     with pytest.raises(AttributeError, match="there is no model 'amr'"):
         constructors.amr  # noqa: B018
+
+
+def test_columns_ends_labels_and_places() -> None:
+    rows = unordinal.absorbing((2, 3, 2), 3)
+    assert rows.classes.columns == (2, 3, 2)
+    assert rows.has_places
+    lines = unordinal.arm(4, 6, ends=True, labels=(3,))
+    assert (lines.ends, lines.labels, lines.has_places) == (True, (3,), False)
+    assert lines.sample(2, cond=[1]).shape == (2, 6)
+    assert unordinal.arm(4, 6, places=True).has_places

@@ -27,7 +27,7 @@ from unordinal.model import CategoricalModel, ExactModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
-from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, scaled_to
+from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, suited_to
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task
 
 SPECS = {"sequences": DataSpec("tiny", 5, (8,)), "maps": DataSpec("tiny", 5, (8, 16))}
@@ -356,13 +356,38 @@ def test_importance_of_times_is_learned_in_a_loop_of_ones_own() -> None:
     assert not torch.allclose(model.time_sampler.probabilities(), flat)
 
 
+def long_text(length: int) -> Data:
+    return load_data(np.arange(50_000) % 5, length=length)
+
+
 def test_batches_of_short_examples_are_larger() -> None:
     usual = configured("arm").train.batch_size
-    assert scaled_to(configured("arm"), 28).train.batch_size == usual * round(256 / 28)
-    assert scaled_to(configured("arm"), 2).train.batch_size == 256  # the most
-    assert scaled_to(configured("arm"), 1000).train.batch_size == usual
-    assert scaled_to(configured("arm", "paper"), 28).train.batch_size == configured("arm", "paper").train.batch_size
-    assert scaled_to(configured("text8/arm"), 28).train.batch_size == usual
+    for name, size, length, expected in (
+        ("arm", "tiny", 28, round(usual * 256 / 28)),
+        ("arm", "tiny", 2, 256),  # the most
+        ("arm", "tiny", 1000, usual),
+        ("arm", "paper", 28, configured("arm", "paper").train.batch_size),
+        ("text8/arm", "tiny", 28, usual),
+    ):
+        config, note = suited_to(configured(name, size), long_text(length))
+        assert config.train.batch_size == expected
+        assert note == ""
+    chosen, _ = suited_to(with_settings(configured("arm"), {"batch_size": 7}), long_text(28), ["batch_size"])
+    assert chosen.train.batch_size == 7
+
+
+def test_rows_of_places_are_regularised_and_validated_as_a_whole() -> None:
+    data = load_data(np.arange(8000).reshape(1000, 8) % 3)
+    config, note = suited_to(configured("arm"), data)
+    assert config.train.batch_size == 256
+    assert config.train.validate_examples == 50
+    assert config.train.patience == 3
+    assert config.model.net.dropout == 0.1  # type: ignore[attr-defined]
+    assert note.startswith("chosen for 900 rows of 8 places: batch size 256, ")
+    config, _ = suited_to(configured("multinomial"), data, ["net.dropout", "patience"])
+    assert config.model.net.dropout == 0.0  # type: ignore[attr-defined]
+    assert config.train.patience is None
+    assert suited_to(configured("argmax-ar"), data)[0].train.patience == 3
 
 
 def test_the_dropout_of_absorbing_reaches_its_network() -> None:

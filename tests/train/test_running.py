@@ -168,3 +168,12 @@ def test_missing_or_damaged_weights_are_published_again(tmp_path: Path) -> None:
     folder.weights.unlink()
     train(Histogram(), DATA, CONFIG, OptimConfig(), folder)
     assert folder.weights.exists()
+
+
+def test_patience_ends_a_run_that_gets_worse(tmp_path: Path) -> None:
+    spoilt = replace(CONFIG, steps=400, lr=50.0, patience=3)
+    result = train(Histogram(), DATA, spoilt, OptimConfig(ema=0.0), RunFolder(tmp_path / "patient"))
+    assert result.step == result.best_step + 3 * 8
+    assert result.step < 400
+    again = train(Histogram(), DATA, spoilt, OptimConfig(ema=0.0), RunFolder(tmp_path / "patient"))
+    assert again.was_finished

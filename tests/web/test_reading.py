@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from unordinal.settings import PYTHON_ONLY, Range, Request
+from unordinal.tasks.drawing import Sample
 from unordinal.tasks.filling import FillMap
 from unordinal.tasks.lines import Measure
 from unordinal.web.reading import RequestError, read_json, read_request
@@ -117,3 +118,9 @@ def test_huge_numbers_in_any_field_are_refused(path: str) -> None:
 
 def test_json_is_read_once() -> None:
     assert read_json(b'{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+
+
+def test_labels_are_a_list_of_texts() -> None:
+    assert read_request(Sample, b'{"label": ["class=frog", "colour=green"]}')[1].label == ("class=frog", "colour=green")
+    with pytest.raises(RequestError, match="`label` must be a text"):
+        read_request(Sample, b'{"label": [3]}')

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
     from unordinal.train.running import Outcome
 
+SUITED = ("train.batch_size", "train.validate_examples", "train.patience", "model.net.dropout")  # follow from the data
 ADVICE = "the same command with --resume continues"
 
 
@@ -66,7 +67,7 @@ def train_named(words: Words, name: str) -> int:
     from unordinal.config import with_settings
     from unordinal.data import source_of
     from unordinal.parallel.group import current_group
-    from unordinal.recipes import RECIPES, configured, scaled_to
+    from unordinal.recipes import RECIPES, configured, suited_to
     from unordinal.runs.folder import RunFolder
     from unordinal.runs.lock import was_this_job
     from unordinal.train.start import check_same_run
@@ -94,12 +95,11 @@ def train_named(words: Words, name: str) -> int:
     with group.one_first():
         loaded = config.data.load(progress=progress)
     loaded.require("train", "val")
-    if "batch_size" not in settings:
-        config = scaled_to(config, int(loaded.train[0].numel()))
+    config, note = suited_to(config, loaded, settings)
     if group.is_first and resumes and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
-    for note in loaded.notes:
-        say(f"Note: {note}.")
+    for text in filter(None, (*loaded.notes, note)):
+        say(f"Note: {text}.")
     return train_and_tell(config, loaded, path, args, resume=resumes)
 
 
@@ -263,7 +263,7 @@ def folder_of(config: RunConfig, out: Path | None, *, resume: bool) -> Path:
         candidates = [path for path in base.parent.glob(f"{base.name}*") if (path / "config.json").is_file()]
         for path in sorted(candidates, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True):
             try:
-                if not differences(RunFolder(path).read()[0], config, ignore=(*CHANGEABLE, "train.batch_size")):
+                if not differences(RunFolder(path).read()[0], config, ignore=(*CHANGEABLE, *SUITED)):
                     return path
             except ValueError:  # a damaged neighbour is not the run that is looked for
                 continue

@@ -3,10 +3,11 @@
 A new model needs a class in `models/`, a recipe here and a line in RECIPES. Only building a model imports torch.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from unordinal.config import RunConfig, Shape, Size
+from unordinal.config import RunConfig, Shape, Size, with_settings
 from unordinal.names import unknown
 from unordinal.recipes.argmax_flow import FLOWS
 from unordinal.recipes.arm import ARM, ARM_XL
@@ -18,8 +19,9 @@ from unordinal.recipes.recipe import EXPERIMENT_DATA, MAPS, Plan, Recipe, Task
 
 if TYPE_CHECKING:
     from unordinal.data.source import Source
+    from unordinal.data.splits import Data
 
-__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "scaled_to"]
+__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "suited_to"]
 
 RECIPES: dict[str, Recipe] = {
     "multinomial": MULTINOMIAL,
@@ -38,6 +40,10 @@ RECIPES: dict[str, Recipe] = {
 SIZES: tuple[Size, ...] = get_args(Size)
 USUAL_POSITIONS = 256  # of the examples for which the batch sizes were chosen
 MOST_EXAMPLES = 256  # per step, however short they are
+ROW_POSITIONS = 2048  # of a step of rows whose positions are places
+ROW_DROPOUT = 0.1
+MOST_VALIDATED = 2000  # rows
+PATIENCE = 3  # validations
 
 
 def experiments() -> dict[str, tuple[str, Task]]:
@@ -87,18 +93,39 @@ def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, dat
     return RunConfig(name, recipe, size, data or GivenSource(), plan.model, plan.train, plan.optim)
 
 
-def scaled_to(config: RunConfig, num_positions: int) -> RunConfig:
-    """Return the configuration of a model with more examples per step if examples are shorter than 256 positions.
+def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> tuple[RunConfig, str]:
+    """Return the configuration of a model with settings that suit the number and the length of the examples.
 
-    The batch sizes of the small recipes were chosen for examples of 256 positions; a step sees about as many positions
-    whatever their length. The paper's experiments and size paper keep the paper's batches.
+    The batch sizes of the small recipes were chosen for examples of 256 positions: a step sees about as many positions
+    whatever their length. Rows whose positions are places are usually few, so that dropout, validation on all held-out
+    rows and an early end suit them (docs/results.md has the measurements). The paper's experiments and size paper keep
+    the paper's settings.
+
+    Args:
+        config: the configuration.
+        data: the data to train on.
+        chosen: settings that the user has chosen, by name or dotted name.
+
+    Returns:
+        The new configuration, and a note for the user on what was chosen; empty if nothing was.
     """
-    if config.preset not in RECIPES or config.size == "paper" or num_positions >= USUAL_POSITIONS:
-        return config
-    train = config.train
+    if config.preset not in RECIPES or config.size == "paper":
+        return config, ""
+    names = {name.rpartition(".")[2] for name in chosen}
+    positions, train, is_rows = max(1.0, data.mean_symbols), config.train, data.spec.num_places is not None
     parts = 1 if train.accumulate is None else train.accumulate
-    batch_size = min(MOST_EXAMPLES, train.batch_size * max(1, round(USUAL_POSITIONS / num_positions)))
-    return replace(config, train=replace(train, batch_size=max(parts, batch_size // parts * parts)))
+    usual = ROW_POSITIONS / positions if is_rows else train.batch_size * USUAL_POSITIONS / positions
+    batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))
+    values: dict[str, Any] = {"batch_size": max(parts, batch_size // parts * parts)}
+    if is_rows:
+        values |= {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
+    values = {name: value for name, value in values.items() if name not in names}
+    config = replace(config, train=replace(train, **values))
+    if is_rows and "dropout" not in names and hasattr(getattr(config.model, "net", None), "dropout"):
+        config = with_settings(config, {"model.net.dropout": ROW_DROPOUT})
+        values["dropout"] = ROW_DROPOUT
+    chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}" if is_rows else ""
 
 
 def unknown_name(name: str) -> ValueError:

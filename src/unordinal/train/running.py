@@ -115,7 +115,8 @@ def run_steps(loop: Loop, metrics: MetricsFile | None, reporter: Reporter, inter
             at.validation_seconds = group.broadcast(at.validation_seconds)
             at.seconds += at.validation_seconds
             at.validated_at = at.seconds
-        at.finished = loop.fraction >= 1  # a slow validation may have used up the rest
+        # A slow validation may have used up the rest.
+        at.finished = loop.fraction >= 1 or at.num_worse >= (loop.config.patience or math.inf)
         at.spent = [loop.budget.steps, loop.budget.seconds]
         if at.step % LOG_EVERY == 0 or at.finished:
             line["loss"] = at.loss_sum / at.loss_count
