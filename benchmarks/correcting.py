@@ -28,8 +28,8 @@ from torch import Tensor
 from unordinal.api import load
 from unordinal.cli.parsing import POSITIONAL
 from unordinal.data import load_data
-from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.counts import CountModel
 from unordinal.tasks.beam import beam_search
 from unordinal.tasks.correcting import diffusion_posterior

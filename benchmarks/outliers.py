@@ -17,7 +17,7 @@ from arguments import given
 from unordinal.api import Run, load
 from unordinal.cli.parsing import POSITIONAL
 from unordinal.data import load_data
-from unordinal.data.spec import Vocabulary
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.tasks.surprise import order_1_bits, typical_bits, xz_bits
 
 TEXT8 = Vocabulary.text8()

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from unordinal import configured
 from unordinal.abilities import TrainingHooks
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.model import CategoricalModel
 
 PARTS = ("stepper", "denoiser", "times", "orders", "weights", "reconstruct", "network")

@@ -16,6 +16,10 @@ Orders = Callable[..., Tensor]
 """Returns the exact log-probability (B,) of x (B, *D) when its positions are drawn in an order (L,) or (B, L), numbered
 row by row. With `num_given`, that many positions at the beginning of the order are given, and not counted."""
 
+Marginals = Callable[..., Tensor]
+"""Returns the log-probability (B,) of the known positions of examples (B, *D), which have -1 elsewhere, with the others
+summed out; takes labels as `cond`."""
+
 Reconstruct = Callable[..., Tensor]
 """Returns what the model makes of examples that it has seen only in part: (B, *D) -> (B, *D); takes a `generator`."""
 
@@ -106,12 +110,17 @@ class TrainingHooks:
     (`progressed`), and the same times for all parts of a batch (`draw`, `observe`).
     """
 
+    is_counted = False
+    """Whether the model is fitted by `count` alone, without steps of an optimiser."""
     can_shard = False
     """Whether the weights may be spread over processes: the network is made of modules with `is_block`, and everything
     that runs it is `forward`, `elbo` or `elbo_at`."""
 
     def initialise(self, x: Tensor) -> None:
         """Initialise what depends on data from a first batch (B, *D). Called once, before anything else."""
+
+    def count(self, train: Any, val: Any) -> None:
+        """Fit the model to all training examples (N, *D), with validation examples to choose settings by."""
 
     def progressed(self, fraction: float) -> None:
         """Take note of the fraction of the budget that is spent, 0 to 1. Called before each step."""

@@ -9,7 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Denoiser, Network, Orders, Reconstruct, Stepper, Times, TrainingHooks, Weights
+from unordinal.abilities import (
+    Denoiser,
+    Marginals,
+    Network,
+    Orders,
+    Reconstruct,
+    Stepper,
+    Times,
+    TrainingHooks,
+    Weights,
+)
 from unordinal.checks import as_classes, check_classes, check_range
 from unordinal.columns import Classes
 from unordinal.numerics import Rng
@@ -79,6 +89,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def orders(self) -> Orders | None:
         """The likelihood of a given order of positions; models that can draw positions in any order."""
+        return None
+
+    @property
+    def marginals(self) -> Marginals | None:
+        """The likelihood of some positions, with the others summed out; such models also draw given any positions."""
         return None
 
     @property

@@ -12,7 +12,8 @@ import torch
 
 from unordinal.config import RunConfig
 from unordinal.data import Data
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.exact import score_pmf
 from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
@@ -71,7 +72,9 @@ class Run:
         )
 
     def shown(self, drawn: Samples) -> Any:
-        """Return samples as a list of texts if the data are text, otherwise as classes (N, *D)."""
+        """Return samples as a list of texts if the data are text, a DataFrame if they are a table, else as classes."""
+        if self.spec.schema:
+            return self.spec.frame(drawn.x)
         return drawn.x if self.vocabulary is None else [self.spec.show(row) for row in drawn.x]
 
     def against(self, asked: Measure) -> CategoricalModel | None:

@@ -8,7 +8,7 @@ from conftest import Cli, refused, small_flags
 from PIL import Image
 
 import unordinal
-from unordinal.data.spec import REPLACEMENT
+from unordinal.data.vocabularies import REPLACEMENT
 
 
 def test_sample_is_reproducible_and_counts_its_calls(cli: Cli, trained: Path) -> None:

@@ -11,7 +11,8 @@ from PIL import Image
 
 import unordinal
 from unordinal.cli.writing import check_samples_file, is_folder, one_line, write_samples
-from unordinal.data.spec import REPLACEMENT, DataSpec
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import REPLACEMENT
 
 
 def test_files_are_written_through_links_and_to_pipes(cli: Cli, trained: Path) -> None:

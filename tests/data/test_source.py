@@ -15,9 +15,10 @@ from unordinal.data.fasta import FastaSource
 from unordinal.data.given import GivenSource
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import WHOLE, FileSource, Source
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.streets import StreetsSource
 from unordinal.data.text import TextSource
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.settings import settings_of
 
 TEXT = DataSpec("text:a.txt", 27, (64,), Vocabulary.text8())

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 
 
 @given(st.text(alphabet="abc xyz", min_size=1))

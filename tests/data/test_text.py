@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unordinal.data import Vocabulary, load_data
-from unordinal.data.spec import TEXT8_SYMBOLS
 from unordinal.data.text import BLOCK_BYTES
+from unordinal.data.vocabularies import TEXT8_SYMBOLS
 
 TEXT = "hello world " * 200
 

@@ -5,7 +5,8 @@ import re
 
 import torch
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.chain_page import chain_page, settled_at
 
 

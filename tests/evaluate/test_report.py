@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.likelihood import Score
 from unordinal.evaluate.report import Report, chain_png, chain_rows, plot_pmf, plot_spread
 

@@ -9,7 +9,8 @@ import torch
 from contracts import all_events
 from torch import Tensor, nn
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.model import CategoricalModel
 from unordinal.models.autoregressive import AutoregressiveModel

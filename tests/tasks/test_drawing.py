@@ -9,7 +9,8 @@ import pytest
 import torch
 from contracts import TableNet
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule

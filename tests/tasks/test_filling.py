@@ -5,7 +5,8 @@ import torch
 from contracts import all_events
 from torch import Tensor, nn
 
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.diffusion.absorbing import MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.models.autoregressive import AutoregressiveModel

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unordinal.data.spec import Vocabulary
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.tasks.reading import read
 
 TEXT8, BYTES = Vocabulary.text8(), Vocabulary.bytes()

@@ -13,11 +13,13 @@ from unordinal.data.given import GivenSource
 from unordinal.data.guess import guess_format
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import FileSource, Source
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, Split
 from unordinal.data.streets import StreetsSource
+from unordinal.data.tables import TableSource
 from unordinal.data.text import TextSource
 from unordinal.data.toy import EightGaussiansSource
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.names import unknown
 from unordinal.progress import Progress, silent
 
@@ -34,6 +36,7 @@ DATASETS: dict[str, type[Source]] = {
     "streets": StreetsSource,
     "cityscapes": CityscapesSource,
     "maps": MapsSource,
+    "table": TableSource,
 }
 """The kinds of data by name; kinds can be added."""
 
@@ -43,7 +46,8 @@ def source_of(what: Any) -> Source:
 
     Args:
         what: a path, whose format is recognised; a data set by name, such as text8 or text:PATH; an array, a tensor or
-            a list of integer classes; a dict of three of these with the keys train, val and test; or a `Source`.
+            a list of integer classes; a dict of three of these with the keys train, val and test; a pandas DataFrame;
+            or a `Source`.
 
     Returns:
         The source, whose `load` reads the data.
@@ -53,6 +57,8 @@ def source_of(what: Any) -> Source:
     """
     if isinstance(what, Source):
         return what
+    if type(what).__module__.startswith("pandas"):
+        return TableSource(frame=what)
     if not isinstance(what, str | os.PathLike):
         return GivenSource(what)
     name = os.fspath(what)
@@ -62,7 +68,7 @@ def source_of(what: Any) -> Source:
     if not colon and Path(name).expanduser().exists() and (kind is None or takes_path):
         return file_source(DATASETS[guess_format(Path(name))], name)
     if kind is None and not colon and (Path(name).suffix or "/" in name):
-        expected = "a text file, an .npy or .npz, a FASTA file or a folder of PNGs"
+        expected = "a text file, an .npy or .npz, a CSV or FASTA file or a folder of PNGs"
         raise ValueError(f"there is no file {name}; expected {expected}")
     if kind is None:
         usages = {known.usage: key for key, known in DATASETS.items()}
@@ -76,7 +82,7 @@ def source_of(what: Any) -> Source:
 
 def file_source(kind: type[Source], path: str) -> Source:
     """Return the source of a path, which is made absolute, so that a run finds its data from any working folder."""
-    assert issubclass(kind, FileSource | CityscapesSource)
+    assert issubclass(kind, FileSource | CityscapesSource | TableSource)
     return kind(path=str(Path(path).expanduser().resolve()))
 
 

@@ -16,11 +16,12 @@ import numpy as np
 from unordinal.config import Shape
 from unordinal.data.labels import SPLITS, Given, encoded, ended, is_about, length_counts, parted
 from unordinal.data.source import WHOLE, ArraySettings, FileSource, Source
-from unordinal.data.spec import MAX_CLASSES, DataSpec, Vocabulary, smallest_type
+from unordinal.data.spec import MAX_CLASSES, DataSpec, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.text import DEFAULT_LENGTH
 from unordinal.data.unpacking import UnpackingError, checked_archive
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 BLOCK_BYTES = 1 << 22

@@ -14,10 +14,11 @@ import numpy as np
 
 from unordinal.data.maps import nearest, read_indices
 from unordinal.data.source import MapSettings, Source
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
 from unordinal.data.storage import data_folder, stored_symbols
 from unordinal.data.unpacking import check_member, check_unpacked
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 from unordinal.settings import PYTHON_ONLY
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from unordinal.data.source import TextSettings
-from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder, replacing
 from unordinal.data.text import TextFile, load_text
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 EXCLUDED = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "turtledemo"}

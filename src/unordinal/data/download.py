@@ -8,10 +8,10 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from unordinal.data.source import Alphabet, Length, TextSettings
-from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.storage import data_folder
 from unordinal.data.text import TextFile, load_text
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 LARGEST_DOWNLOAD = 64 << 20  # bytes; the archives below have 31 and 36 million

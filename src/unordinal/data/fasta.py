@@ -8,9 +8,9 @@ import numpy as np
 
 from unordinal.data.arrays import load_arrays
 from unordinal.data.source import FileSource, Length, SplitSizes
-from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
 from unordinal.data.text import TextFile
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*-"  # letters, stop codons and gaps, unless `letters` says otherwise

@@ -9,8 +9,8 @@ from unordinal.config import Shape
 from unordinal.data.arrays import load_arrays
 from unordinal.data.labels import SPLITS, is_about, parted
 from unordinal.data.source import ArraySettings
-from unordinal.data.spec import Vocabulary
 from unordinal.data.splits import Data
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 from unordinal.settings import PYTHON_ONLY
 

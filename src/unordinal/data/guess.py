@@ -6,17 +6,16 @@ from unordinal.data.arrays import array_axes
 from unordinal.data.fasta import ENDINGS as FASTA_ENDINGS
 
 PACKED = (".gz", ".xz", ".bz2", ".zip")
-TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+TABLES = (".csv", ".tsv", ".parquet")
 
 
 def guess_format(path: Path) -> str:
-    """Return the name in DATASETS of the format to read a path as: text, array, maps or fasta."""
+    """Return the name in DATASETS of the format to read a path as: text, array, maps, fasta or table."""
     path = path.expanduser()
     ending = path.suffix.lower()
     inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
     if inner in TABLES or ending in TABLES:
-        advice = f"save its columns as an .npy of integers, or read it as text: text:{path}"
-        raise ValueError(f"{path} is a table, which cannot be read; {advice}")
+        return "table"
     if path.is_dir():
         return "maps"
     if ending in (".npy", ".npz"):

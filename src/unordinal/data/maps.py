@@ -13,9 +13,10 @@ from unordinal.data.arrays import load_arrays, read_arrays
 from unordinal.data.labels import SPLITS
 from unordinal.data.levels import Colours, Levels
 from unordinal.data.source import FileSource, SplitSizes
-from unordinal.data.spec import MAX_CHARACTERS, DataSpec, Vocabulary
+from unordinal.data.spec import MAX_CHARACTERS, DataSpec
 from unordinal.data.splits import Data
 from unordinal.data.unpacking import UnpackingError, check_links, check_unpacked
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Advance, Progress, silent
 from unordinal.settings import Flag, Range
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from unordinal.config import Shape
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 from unordinal.settings import PYTHON_ONLY, Checked, Flag, Range
 

@@ -1,18 +1,18 @@
 """The description of a data set that a model needs: classes, shape of an example, vocabulary."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unordinal.config import Shape
+from unordinal.data.schema import Column
+from unordinal.data.vocabularies import MASK, REPLACEMENT, Vocabulary
 from unordinal.names import check_known, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-TEXT8_SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
 MAX_CLASSES = 65_536  # of an array: classes are stored as uint16 or smaller
 MAX_CHARACTERS = 256  # different characters of a text, or grey levels of a PNG: stored as uint8
 
@@ -24,84 +24,6 @@ def smallest_type(num_classes: int) -> type[np.unsignedinteger]:
     ('uint8', 'uint16')
     """
     return np.uint8 if num_classes <= MAX_CHARACTERS else np.uint16
-
-
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-MASK = "\N{MIDDLE DOT}"  # what a masked position of a text is shown as
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The symbols of a text and their classes 0, ..., K-1.
-
-    Args:
-        kind: the alphabet: text8 (a-z and space), chars (the characters of `symbols`) or bytes.
-        symbols: one character per class, in order; empty for bytes.
-
-    >>> Vocabulary.text8().encode("a cat").tolist()
-    [1, 0, 3, 1, 20]
-    >>> Vocabulary.text8().decode([8, 9])
-    'hi'
-    """
-
-    kind: str
-    symbols: str
-
-    @staticmethod
-    def text8() -> "Vocabulary":
-        """Return the 27 symbols space and a-z, with space as class 0."""
-        return Vocabulary("text8", TEXT8_SYMBOLS)
-
-    @staticmethod
-    def bytes() -> "Vocabulary":
-        """Return the vocabulary of the 256 bytes; texts are encoded as UTF-8."""
-        return Vocabulary("bytes", "")
-
-    def __len__(self) -> int:
-        return 256 if self.kind == "bytes" else len(self.symbols)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.symbols) if self.symbols else (f"0x{i:02x}" for i in range(256))
-
-    def encode(self, text: str) -> "Tensor":
-        """Return the classes of a text, (L,) int64; raise a ValueError if it has an unknown character."""
-        import torch
-
-        if self.kind == "bytes":
-            return torch.from_numpy(np.frombuffer(text.encode(), np.uint8).astype(np.int64))
-        return torch.from_numpy(self.encode_points(points_of(text), 0).astype(np.int64))
-
-    def encode_points(self, points: np.ndarray, offset: int) -> np.ndarray:
-        """Return the classes (uint8) of code points; error messages add `offset` to the position in `points`."""
-        if self.kind == "bytes":
-            return points.astype(np.uint8)
-        known = points_of(self.symbols)
-        order = np.argsort(known)
-        place = np.searchsorted(known[order], points).clip(max=len(known) - 1)
-        classes = order[place]
-        wrong = np.flatnonzero(known[classes] != points)
-        if wrong.size:
-            character = chr(int(points[wrong[0]]))
-            allowed = "a-z and space" if self.kind == "text8" else f"the {len(self)} characters of the vocabulary"
-            advice = "; use `alphabet` chars or bytes, or clean the text" if self.kind == "text8" else ""
-            raise ValueError(
-                f"expected {allowed}, got {character!r} at position {offset + int(wrong[0])} "
-                f"({wrong.size} such characters in this part of the text){advice}"
-            )
-        return classes.astype(np.uint8)
-
-    def decode(self, classes: "Tensor | np.ndarray | list[int]") -> str:
-        """Return the text of classes; invalid classes and invalid UTF-8 become the replacement character."""
-        values = [int(c) for c in classes]
-        if self.kind == "bytes":
-            # 0xFF is never valid UTF-8, so an invalid class becomes the replacement character too
-            return bytes(v if 0 <= v < 256 else 0xFF for v in values).decode("utf-8", errors="replace")
-        return "".join(self.symbols[v] if 0 <= v < len(self.symbols) else REPLACEMENT for v in values)
-
-
-def points_of(text: str) -> np.ndarray:
-    """Return the Unicode code points of a text: (L,) uint32."""
-    return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -140,6 +62,7 @@ class DataSpec:
         lengths: how often each length 0, ..., L occurs in the training data, if examples may end early: one row, or one
             for each class of the first label and one for a missing label. Empty if all have the same length.
         labels: the labels that may be given with an example.
+        schema: the columns of a table; empty for other data.
 
     >>> import torch
     >>> spec = DataSpec("mine", num_classes=27, event_shape=(2,), vocabulary=Vocabulary.text8())
@@ -159,6 +82,7 @@ class DataSpec:
     has_places: bool = False
     lengths: tuple[tuple[int, ...], ...] = ()
     labels: tuple[Label, ...] = ()
+    schema: tuple[Column, ...] = ()
 
     @property
     def classes(self) -> int | tuple[int, ...]:
@@ -196,6 +120,13 @@ class DataSpec:
         for name in values:
             check_known("label", name, [label.name for label in self.labels])
         return [label.encode(values.get(label.name)) for label in self.labels]
+
+    def frame(self, x: "Tensor | np.ndarray", seed: int = 0) -> Any:
+        """Return rows of classes (N, D) as a DataFrame; values within bins are drawn."""
+        import pandas as pd
+
+        rng, rows = np.random.default_rng(seed), np.asarray(x)
+        return pd.DataFrame({c.name: c.decode(rows[:, place], rng) for place, c in enumerate(self.schema)})
 
     @property
     def is_map(self) -> bool:
@@ -276,6 +207,7 @@ class DataSpec:
             "has_places": self.has_places,
             "lengths": [list(row) for row in self.lengths],
             "labels": [{"name": label.name, "values": list(label.values)} for label in self.labels],
+            "schema": [asdict(column) for column in self.schema],
         }
 
     @staticmethod
@@ -296,4 +228,5 @@ class DataSpec:
             has_places=values.get("has_places", False),
             lengths=tuple(tuple(int(n) for n in row) for row in values.get("lengths", ())),
             labels=tuple(Label(label["name"], tuple(label["values"])) for label in values.get("labels", ())),
+            schema=tuple(Column.from_dict(column) for column in values.get("schema", ())),
         )

@@ -117,6 +117,7 @@ class Data:
         test: the examples for the final score.
         notes: remarks for the user, for example on ignored arrays or unused symbols.
         pmf: the exact probability of every x, shape (K,) * D; None if it is unknown.
+        num_left_out: the rows of a table that were left out, because a column does not know their value.
 
     >>> from unordinal.data import load_data
     >>> data = load_data(np.arange(600).reshape(100, 6) % 3)
@@ -130,6 +131,7 @@ class Data:
     test: Split
     notes: tuple[str, ...] = ()
     pmf: np.ndarray | None = None
+    num_left_out: int = 0
 
     def split(self, name: str) -> Split:
         """Return the split with the given name: train, val or test."""

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from unordinal.data.source import MapSettings
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, DrawnSplit, cut
 from unordinal.data.storage import stored_symbols
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 CATEGORIES = (

@@ -15,10 +15,11 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from unordinal.data.source import Alphabet, FileSource, TextSettings
-from unordinal.data.spec import MAX_CHARACTERS, TEXT8_SYMBOLS, DataSpec, Vocabulary, points_of
+from unordinal.data.spec import MAX_CHARACTERS, DataSpec
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
 from unordinal.data.unpacking import check_unpacked, checked_archive
+from unordinal.data.vocabularies import TEXT8_SYMBOLS, Vocabulary, points_of
 from unordinal.progress import Progress, silent
 
 BLOCK_BYTES = 1 << 22

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from unordinal.data.source import Source
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import Progress, silent
 
 NUM_CLASSES = 91

@@ -16,6 +16,7 @@ from unordinal.recipes.diffusion import MULTINOMIAL
 from unordinal.recipes.discrete_flow import DISCRETE_FLOW
 from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
 from unordinal.recipes.recipe import EXPERIMENT_DATA, MAPS, Plan, Recipe, Task
+from unordinal.recipes.tree import CHOW_LIU, INDEPENDENT
 
 if TYPE_CHECKING:
     from unordinal.data.source import Source
@@ -35,6 +36,8 @@ RECIPES: dict[str, Recipe] = {
     "latent-iaf-scf": IAF_SCF,
     "categorical-nf": CATEGORICAL_NF,
     "vae": VAE,
+    "chow-liu": CHOW_LIU,
+    "independent": INDEPENDENT,
 }
 """The recipe of every model by its name, such as "arm"; models can be added."""
 SIZES: tuple[Size, ...] = get_args(Size)

@@ -5,14 +5,16 @@ text8; docs/equations.md lists the differences. The sizes tiny and small are our
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig
 from unordinal.nets.settings import Ngrams, Transformer
 from unordinal.recipes.recipe import QUICK_MUON, Plan, Recipe, Task
+from unordinal.settings import Range
 
 if TYPE_CHECKING:
     from unordinal.data.spec import DataSpec
+    from unordinal.models.any_order import AnyOrderModel
     from unordinal.models.autoregressive import AutoregressiveModel
 
 
@@ -29,18 +31,25 @@ class ArmSettings(ModelSettings):
     """Segments of a sequence, each with a memory of those before (Transformer-XL); 0 for none."""
     ngrams: Ngrams = field(default_factory=Ngrams)
     """Tables of n-grams, which give better scores for more memory."""
+    order: Literal["given", "any"] | None = None
+    """The order in which places are drawn: as they are given, or any, so that conditions on any places are exact for
+    the order that results; default any for tables, given for other data."""
+    num_orders: Annotated[int, Range(1)] = 8
+    """With `order` any: the number of orders whose mean is the likelihood."""
 
     def takes(self) -> tuple[str, ...]:
         """Return what the model takes besides plain arrays; with segments nothing."""
         return () if self.num_segments else ("columns", "ends", "labels")
 
-    def build(self, spec: "DataSpec") -> "AutoregressiveModel":
+    def build(self, spec: "DataSpec") -> "AutoregressiveModel | AnyOrderModel":
         from unordinal.models.autoregressive import AutoregressiveModel
         from unordinal.nets.classes import ClassTransformer, SegmentTransformer
         from unordinal.nets.ngrams import NgramEmbedding
 
         spec.require_sequences()
         (length,) = spec.event_shape
+        if self.order == "any" or (self.order is None and spec.schema):
+            return self.build_any(spec)
         classes = spec.num_classes + 1 if spec.ends else spec.classes  # one class more, for the end of an example
         given: Any = {"labels": spec.label_sizes}
         if self.num_segments == 0:
@@ -57,6 +66,19 @@ class ArmSettings(ModelSettings):
             segment = -(-length // self.num_segments)  # the memory lets the last segment attend to all others
             net = SegmentTransformer(spec.num_classes, segment=segment, memory=length - segment, **vars(self.net))
         return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary, ends=spec.ends, **given)
+
+    def build_any(self, spec: "DataSpec") -> "AnyOrderModel":
+        """Build a model of places in any order."""
+        from unordinal.models.any_order import AnyOrderModel
+        from unordinal.nets.orders import OrderTransformer
+
+        if spec.num_places is None:
+            raise ValueError(f"`model.order` any is for rows of places; the positions of {spec.name} are not places")
+        if self.num_segments or self.ngrams.orders or self.auxiliary:
+            raise ValueError("segments, n-grams and auxiliary losses need `model.order` given; leave them out")
+        net = OrderTransformer(spec.classes, spec.num_places, labels=spec.label_sizes, **vars(self.net))
+        num = self.num_orders
+        return AnyOrderModel(net, event_shape=spec.event_shape, num_orders=num, labels=spec.label_sizes)
 
 
 def arm(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all texts)

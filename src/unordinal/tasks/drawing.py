@@ -123,7 +123,7 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
             settings["steps"] = chosen_steps(asked.steps, model.denoiser.whole_calls(asked.sampler, free))
     if model.stepper is not None:
         settings |= {"prompt": encoded_prompt(asked.prompt, spec), "particles": asked.particles}
-    if model.denoiser is not None or model.stepper is not None:
+    if model.denoiser is not None or model.stepper is not None or model.marginals is not None:
         settings["temperature"] = asked.temperature
     if model.has_invalid_codes:
         settings["invalid"] = asked.invalid
@@ -185,15 +185,15 @@ def encoded_prompt(prompt: Any, spec: DataSpec) -> Any:
 
 def check_able(model: CategoricalModel, asked: Sample) -> None:
     """Raise a ValueError for settings that a model has no use for."""
-    is_diffusion, steps = model.denoiser is not None, model.stepper is not None
+    is_diffusion, steps, sums = (part is not None for part in (model.denoiser, model.stepper, model.marginals))
     default = Sample()
     for name, is_able, who in (
         ("steps", is_diffusion, "diffusions, which remove noise step by step"),
         ("sampler", is_diffusion, "diffusions"),
         ("top_p", is_diffusion, "diffusions"),
         ("greedy_tail", is_diffusion, "diffusions"),
-        ("temperature", is_diffusion or steps, "diffusions and autoregressive models"),
-        ("known", is_diffusion or steps, "diffusions and autoregressive models"),
+        ("temperature", is_diffusion or steps or sums, "diffusions and autoregressive models"),
+        ("known", is_diffusion or steps or sums, "diffusions and autoregressive models"),
         ("prompt", steps, "autoregressive models of classes (arm, arm-xl)"),
     ):
         value, usual = getattr(asked, name), getattr(default, name)

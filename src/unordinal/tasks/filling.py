@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from unordinal.checks import as_classes
-from unordinal.data.spec import DataSpec, Vocabulary
+from unordinal.data.spec import DataSpec
+from unordinal.data.vocabularies import Vocabulary
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.settings import PYTHON_ONLY, Range, Request, Seed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unordinal.data.spec import Vocabulary
+from unordinal.data.vocabularies import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from unordinal.parallel.group import current_group
 from unordinal.parallel.sharding import check_precision, check_strategy
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.lock import locked
+from unordinal.train.counting import fit_by_counting
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.running import Outcome, train
 
@@ -55,6 +56,8 @@ def train_run(
         claim()
         if group.is_first:
             reporter.built(made)
+        if made.hooks.is_counted:
+            return fit_by_counting(made, data, config.train, folder, reporter)
         return train(made, data, config.train, config.optim, folder, device=device, reporter=reporter, group=group)
 
 
