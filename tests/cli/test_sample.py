@@ -1,6 +1,7 @@
 """`unordinal sample`: seeds, shapes, prompts, invalid codes, reconstructions, and flags that a model has no use for."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_a_seed_reproduces_reconstructions(cli: Cli, trained_maps: dict[str, Pat
 
 def test_labels_are_given_by_name(cli: Cli, tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 2, (60, 4))
-    labels = {"train_label_kind": np.array(["frog", "toad"] * 20), "train_label_hue": np.arange(40) % 3}
+    labels: Any = {"train_label_kind": np.array(["frog", "toad"] * 20), "train_label_hue": np.arange(40) % 3}
     for part, rows in (("val", 10), ("test", 10)):
         labels |= {f"{part}_label_kind": np.array(["frog", "toad"] * 5), f"{part}_label_hue": np.arange(rows) % 3}
     np.savez(tmp_path / "x.npz", train=x[:40], val=x[40:50], test=x[50:], **labels)

@@ -81,7 +81,7 @@ def test_known_places_come_first_and_conditions_are_exact_for_that_order() -> No
 
 def test_the_recipe_takes_any_order_for_rows_only() -> None:
     assert isinstance(unordinal.arm(SIZES, 4, order="any"), AnyOrderModel)
-    with pytest.raises(ValueError, match="`model.order` any is for rows of places"):
+    with pytest.raises(ValueError, match=r"`model\.order` any is for rows of places"):
         unordinal.arm(3, 8, order="any")
     model = unordinal.arm(SIZES, 4, order="any", num_orders=2)
     loss = model.training_loss(EVENTS)

@@ -118,7 +118,7 @@ class Column:
             drawn = np.minimum(np.floor(drawn), highs[place]) if self.is_whole else drawn
             series = pd.Series(pd.to_datetime(drawn.astype(np.int64)) if self.is_date else drawn)
         else:
-            table = np.array([*self.values, *[OTHER] * self.has_other], dtype=object)
+            table = np.array([*self.values, *[OTHER] * self.has_other] or [OTHER], dtype=object)
             picked = table[classes.clip(max=len(table) - 1)]
             if self.merged:
                 is_other = classes == self.num_values

@@ -213,7 +213,7 @@ def column_of(series: "pd.Series[Any]", num_train: int, asked: TableSource, wher
         merged = [value for value in values if counts.get(value, 0) < asked.rare]
         values = [value for value in values if counts.get(value, 0) >= asked.rare]
     if not values and not merged:
-        return Column(name, dtype, ("",), has_missing=False)  # nothing but missing values: a constant
+        return Column(name, dtype, has_missing=True)  # nothing but missing values: a constant
     return Column(name, dtype, tuple(values), (), bool(merged), has_missing, tuple(merged))
 
 
