@@ -51,7 +51,7 @@ def test_formats_and_marks(ending: str, tmp_path: Path) -> None:
     else:
         text = frame.to_csv(index=False, sep="\t" if ending == ".tsv" else ",").replace("\n", "\r\n")
         raw = b"\xef\xbb\xbf" + text.encode()  # a byte-order mark, and line ends of Windows
-        packed = {".csv.gz": gzip.compress, ".csv.xz": lzma.compress}.get(ending, bytes)
+        packed: Any = {".csv.gz": gzip.compress, ".csv.xz": lzma.compress}.get(ending, bytes)
         path.write_bytes(packed(raw))
     data = load_data(path, shuffle=False, split="0,0,1")
     found = data.spec.frame(data.test.symbols)

@@ -1,5 +1,6 @@
 """`unordinal sample RUN`."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -10,6 +11,7 @@ from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_map
 from unordinal.cli.words import Words
 from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_samples
 from unordinal.console import print_json, progress, say
+from unordinal.data.storage import replacing
 from unordinal.names import counted
 from unordinal.settings import Flag
 
@@ -32,6 +34,7 @@ class SampleArgs(MachineArgs):
         unordinal sample runs/diffusion --steps 100 --chain chain.png
         unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif
         unordinal sample runs/book --num 100000 --out samples
+        unordinal sample runs/people --num 1000 --where "income=>50K" --where "age>=60" --out new.csv
     """
 
     FIRST: ClassVar = ("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json")
@@ -76,6 +79,8 @@ def main(words: Words) -> int:
     if asked.steps is None and drawn.steps == MOST_STEPS and (drawn.whole_steps or 0) > MOST_STEPS:
         say(f"Took {drawn.steps} of the {drawn.whole_steps} reverse steps; --steps all takes them all.")
     x = drawn.x
+    if run.spec.schema:
+        return write_rows(args, run, drawn, asked.seed)
     shown = [run.spec.show(row) for row in x]
     if args.out:
         write_samples(args.out, x, shown, run.spec)
@@ -93,6 +98,25 @@ def main(words: Words) -> int:
         result |= {"network_calls": drawn.network_calls, "steps": drawn.steps}
         result |= {"temperature": asked.temperature, "prompt": asked.prompt, "seed": asked.seed}
         print_json({**result, "run": args.run})
+    return 0
+
+
+def write_rows(args: SampleArgs, run: "Run", drawn: "Samples", seed: int) -> int:
+    """Print the rows of a table as CSV, or write them to a file; return the exit code."""
+    frame = run.spec.frame(drawn.x, seed)
+    if args.out is not None and args.out.suffix.lower() == ".parquet":
+        frame.to_parquet(args.out, index=False)
+    elif args.out is not None:
+        with replacing(args.out) as file:
+            file.write(frame.to_csv(index=False, sep="\t" if args.out.suffix.lower() == ".tsv" else ",").encode())
+    elif not args.json:
+        print(frame.to_csv(index=False), end="")
+    share = "" if drawn.accepted is None else f"; {drawn.accepted:.1%} of the rows drawn satisfied the conditions"
+    to = "" if args.out is None else f" written to {args.out}"
+    say(f"{counted(len(frame), 'row')}{to} in {drawn.seconds:.2f} s{share}.")
+    if args.json:
+        rows = json.loads(frame.to_json(orient="records", date_format="iso"))
+        print_json({"rows": rows, "seconds": round(drawn.seconds, 4), "accepted": drawn.accepted, "seed": seed})
     return 0
 
 

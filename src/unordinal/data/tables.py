@@ -268,7 +268,7 @@ def bins_of(every: "pd.Series[Any]", train: "pd.Series[Any]", dtype: str, num: i
     rest = np.sort(seen[~np.isin(seen, atoms)])
     low, high = float(numbers.min()), float(numbers.max())
     shares = np.linspace(0, 1, max(2, num - len(atoms) + 1))
-    inner = np.unique(np.quantile(rest, shares, method="lower")) if len(rest) else np.zeros(0)
+    inner = np.unique(np.quantile(rest, shares[:-1], method="lower")) if len(rest) else np.zeros(0)
     edges = sorted({low, *(float(v) for v in inner if v > low)})
     found: list[tuple[float, float]] = []
     for start, stop in zip(edges, [*edges[1:], math_next(high, is_whole)], strict=True):

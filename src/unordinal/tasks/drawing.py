@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import torch
@@ -12,9 +12,10 @@ from torch import Tensor
 from unordinal.checks import as_classes
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel, device_of
-from unordinal.parallel.randomness import generator_of
+from unordinal.parallel.randomness import generator_of, mixed_seed
 from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.settings import NOT_SERVED, PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
+from unordinal.tasks.conditions import conditions_of, drawn_where
 from unordinal.tasks.reading import read
 
 BATCH = 32
@@ -57,6 +58,9 @@ class Sample(Request):
     label: Annotated[tuple[str, ...] | Any, Flag(metavar="NAME=VALUE")] = ()
     """Models that were trained with labels: draw samples of these, such as class=frog; in Python also a dict, or the
     classes (J,), or (N, J) for each sample. Labels that are not given are missing."""
+    where: Annotated[tuple[str, ...], Flag(metavar="CONDITION")] = ()
+    """Tables: draw rows that satisfy these conditions, such as income=high or age>=60. A column with one value left is
+    given to the model; rows that do not satisfy the others are drawn again."""
     known: Annotated[Any, PYTHON_ONLY] = None
     """Diffusions and autoregressive models: classes (N, *D), or (*D) for all samples, of positions that are given, and
     -1 where they are free."""
@@ -75,6 +79,7 @@ class Samples:
     seconds: float  # how long sampling took
     steps: int | None = None  # network calls that were asked for, of a diffusion
     whole_steps: int | None = None  # network calls of the whole chain; None if there is no such number
+    accepted: float | None = None  # the share of rows that satisfied the conditions of a table
 
     @property
     def chain(self) -> list[tuple[float, Tensor]]:
@@ -99,9 +104,26 @@ def sample(
         with_chain: record the chains x_T, ..., x_0 of the first samples (diffusions only).
         on_state: receives the time t and the classes x_t (N, *D) after every step of a chain, as it happens.
     """
+    if asked.where:
+        return sample_where(model, spec, asked)
     settings = model_settings(model, spec, asked)
     settings |= {"seed": asked.seed, "batch_size": asked.batch_size, "progress": asked.progress}
     return draw(model, asked.num, with_chain=with_chain, on_state=on_state, **settings)
+
+
+def sample_where(model: CategoricalModel, spec: DataSpec, asked: Sample) -> Samples:
+    """Draw rows of a table that satisfy the conditions that are asked for."""
+    conditions, began = conditions_of(spec, asked.where), time.monotonic()
+    if asked.known is not None:
+        raise ValueError("give `where` or `known`, not both")
+
+    def drawn(num: int, known: Tensor, turn: int) -> Tensor:
+        given = None if bool((known < 0).all()) else known
+        seed = mixed_seed(asked.seed, turn, 0) if turn else asked.seed
+        return sample(model, spec, replace(asked, num=num, where=(), known=given, seed=seed)).x
+
+    x, accepted = drawn_where(drawn, conditions, asked.num)
+    return Samples(x, [], None, 0, time.monotonic() - began, accepted=accepted)
 
 
 def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> dict[str, Any]:
