@@ -19,12 +19,13 @@ from typing import Any
 import torch
 from arguments import given
 
-from unordinal.config import OptimConfig, RunConfig, with_settings
+from unordinal.config import OptimConfig, RunConfig
 from unordinal.data import load_data, source_of
 from unordinal.data.splits import Data
 from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.names import check_known
 from unordinal.nets.settings import DiffusionTransformer
+from unordinal.overrides import with_settings
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop

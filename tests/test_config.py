@@ -16,7 +16,6 @@ from unordinal.config import (
     from_plain,
     paths_of,
     to_plain,
-    with_settings,
 )
 from unordinal.data import DATASETS, source_of
 from unordinal.data.arrays import ArraySource
@@ -25,6 +24,7 @@ from unordinal.data.given import GivenSource
 from unordinal.data.spec import DataSpec
 from unordinal.data.text import TextSource
 from unordinal.nets.settings import Ngrams, Transformer
+from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, SIZES, configured, experiments
 from unordinal.recipes.arm import ArmSettings
 

@@ -20,6 +20,7 @@ ORDER = [
         "progress",
         "numerics",
         "model",
+        "overrides",
         "settings",
     },
     {"data"},

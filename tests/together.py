@@ -19,8 +19,9 @@ from conftest import small_flags
 from unordinal.cli.parsing import Command, options_of, read
 from unordinal.cli.train import TrainArgs, setting_options
 from unordinal.cli.words import split
-from unordinal.config import RunConfig, with_settings
+from unordinal.config import RunConfig
 from unordinal.data import source_of
+from unordinal.overrides import with_settings
 from unordinal.parallel.group import joined
 from unordinal.parallel.sharding import is_sharded
 from unordinal.recipes import RECIPES, configured

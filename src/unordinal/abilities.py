@@ -20,6 +20,10 @@ Marginals = Callable[..., Tensor]
 """Returns the log-probability (B,) of the known positions of examples (B, *D), which have -1 elsewhere, with the others
 summed out; takes labels as `cond`."""
 
+Conditional = Callable[..., Tensor]
+"""Returns the log-probabilities (B, K) of the classes of one position of a sequence, given the known positions of
+examples (B, L), which have -1 elsewhere, and the number of the position; takes labels as `cond`."""
+
 Reconstruct = Callable[..., Tensor]
 """Returns what the model makes of examples that it has seen only in part: (B, *D) -> (B, *D); takes a `generator`."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from unordinal.config import OWN, OwnModel, RunConfig, with_settings
+from unordinal.config import OWN, OwnModel, RunConfig
 from unordinal.console import TrainingReporter
 from unordinal.data import Data, source_of
 from unordinal.data.given import GivenSource
@@ -17,6 +17,7 @@ from unordinal.data.source import WHOLE
 from unordinal.evaluate.compare import Compare, Comparison, compare_models
 from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
+from unordinal.overrides import with_settings
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, suited_to
 from unordinal.run import Run, TemporaryFolder, folder_of, load

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import (
+    Conditional,
     Denoiser,
     Marginals,
     Network,
@@ -94,6 +95,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def marginals(self) -> Marginals | None:
         """The likelihood of some positions, with the others summed out; such models also draw given any positions."""
+        return None
+
+    @property
+    def conditional(self) -> Conditional | None:
+        """The distribution of one position given some others, with the rest summed out."""
         return None
 
     @property

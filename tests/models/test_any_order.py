@@ -87,3 +87,18 @@ def test_the_recipe_takes_any_order_for_rows_only() -> None:
     loss = model.training_loss(EVENTS)
     assert loss.shape == (len(EVENTS),)
     loss.mean().backward()
+
+
+@torch.no_grad()
+def test_the_distribution_of_a_place_given_others_follows_from_the_orders() -> None:
+    """By Bayes' rule over the orders, each with the known places first and this place next."""
+    model, known = made(), torch.tensor([[1, -1, 0, -1]])
+    for place in (1, 3):
+        total = torch.zeros(SIZES[place], dtype=torch.float64)
+        for own in model.all_orders.tolist():
+            first = [c for c in own if known[0, c] >= 0]
+            order = torch.tensor([*first, place, *(c for c in own if c not in first and c != place)])
+            joint = model.orders(EVENTS, order).exp()
+            fits = ((known[0] < 0) | (known[0] == EVENTS)).all(dim=1)
+            total += torch.stack([joint[fits & (EVENTS[:, place] == k)].sum() for k in range(SIZES[place])])
+        torch.testing.assert_close(model.log_probs_given(known, place)[0].exp(), total / total.sum())

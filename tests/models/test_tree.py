@@ -118,3 +118,17 @@ def test_a_tree_is_fitted_saved_loaded_and_scored(tmp_path: object) -> None:
     again = load(f"{tmp_path}/tree")
     torch.testing.assert_close(again.model.elbo(EVENTS), tree.model.elbo(EVENTS))
     assert again.sample(3, known=[1, -1, -1, -1])[:, 0].tolist() == [1, 1, 1]
+
+
+def test_the_distribution_of_a_column_given_others_is_exact() -> None:
+    model = counted()
+    p = model.log_prob(EVENTS).exp()
+    known = torch.tensor([[1, -1, -1, 2], [-1, -1, 0, -1]])
+    for place, size in enumerate(SIZES):
+        found = model.log_probs_given(known, place).exp()
+        for row, given in enumerate(known):
+            free = given.clone()
+            free[place] = -1
+            fits = ((free < 0) | (free == EVENTS)).all(dim=1)
+            expected = torch.stack([p[fits & (EVENTS[:, place] == k)].sum() for k in range(size)]) / p[fits].sum()
+            torch.testing.assert_close(found[row], expected)

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import unordinal
-from unordinal.config import with_settings
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
+from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, configured, constructors
 
 

@@ -9,7 +9,6 @@ import torch
 from contracts import chi_square_p_value
 from torch import Tensor, nn
 
-from unordinal.config import with_settings
 from unordinal.data.spec import DataSpec, Label
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
@@ -18,6 +17,7 @@ from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import CategoricalModel
 from unordinal.models.diffusion import Diffusion
+from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, configured
 
 COLUMNS, K, L = (2, 3, 1, 2), 2, 3
@@ -231,21 +231,6 @@ def test_noise_with_ends_is_that_of_the_positions_before_them(name: str) -> None
         back = noise.step(logits, z, float(times[0]) if noise.num_steps is None else 3, 0, generator=generator)
         assert bool((back[:, n:] == 3).all())
         assert bool((back[:, :n] < 3).all())
-
-
-@torch.no_grad()
-def test_lengths_are_drawn_from_smoothed_counts_given_the_first_label() -> None:
-    model = built("absorbing", "ends and labels")
-    assert isinstance(model, Diffusion)
-    for value, counts in ((0, LENGTHS), (1, (1, 1, 1, 7)), (2, LENGTHS)):
-        expected = (torch.tensor(counts) + 1) / (sum(counts) + L + 1)
-        x = events_of("ends")
-        cond = torch.tensor([[value, 3]]).expand(len(x), -1)
-        torch.testing.assert_close(model.log_length(x, cond).exp().float(), expected[model.num_symbols(x)])
-        drawn = model.draw_lengths(
-            20_000, torch.tensor([[value, 3]]).expand(20_000, -1), torch.Generator().manual_seed(0)
-        )
-        assert chi_square_p_value(torch.bincount(drawn, minlength=L + 1).double(), expected.double()) > 1e-5
 
 
 # What each recipe takes besides plain arrays; all others take none of it.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from unordinal.api import fit
 from unordinal.checks import sample_shape
-from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig, paths_of, with_settings
+from unordinal.config import ModelSettings, OptimConfig, Size, TrainConfig, paths_of
 from unordinal.data import Data, load_data, source_of
 from unordinal.data.docs import DocsSource
 from unordinal.data.spec import DataSpec
@@ -26,6 +26,7 @@ from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.model import CategoricalModel, ExactModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.numerics import draw_categorical, sum_except_batch
+from unordinal.overrides import with_settings
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
 from unordinal.recipes import RECIPES, SIZES, Plan, Recipe, configured, experiments, suited_to
 from unordinal.recipes.recipe import EXPERIMENT_DATA, Task

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from unordinal.api import load
-from unordinal.config import RunConfig, with_settings
+from unordinal.config import RunConfig
 from unordinal.data.arrays import ArraySource
 from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel
+from unordinal.overrides import with_settings
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder
 

@@ -26,7 +26,7 @@ def session_of(model: Any, spec: DataSpec, path: Path) -> Any:
     "name", ["arm", "uniform", *(pytest.param(name, marks=pytest.mark.slow) for name in ("absorbing", "multinomial"))]
 )
 def test_a_network_of_text_gives_the_same_logits(name: str, tmp_path: Path) -> None:
-    from unordinal.config import with_settings
+    from unordinal.overrides import with_settings
 
     torch.manual_seed(0)
     settings = SMALL if name != "arm" else {**SMALL, "model.ngrams.orders": (3,), "model.ngrams.rows": 64}

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from unordinal.config import TrainConfig, with_settings
+from unordinal.config import TrainConfig
 from unordinal.data import Data, load_data
 from unordinal.data.arrays import ArraySource
 from unordinal.data.given import GivenSource
 from unordinal.model import CategoricalModel
+from unordinal.overrides import with_settings
 from unordinal.parallel.sharding import check_precision
 from unordinal.recipes import configured
 from unordinal.runs.folder import RunFolder

@@ -35,9 +35,9 @@ class DataArgs:
 
 
 def main(words: Words) -> int:
-    from unordinal.config import changed_settings
     from unordinal.data import DATASETS, source_of
     from unordinal.data.text import TextSource
+    from unordinal.overrides import changed_settings
 
     name = next(iter(words.all_plain), None)
     source = None if name is None else source_of(name)

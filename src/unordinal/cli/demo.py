@@ -125,8 +125,8 @@ def show_pretrained(args: DemoArgs) -> None:
 def train(model: str, data: "Data", path: Path, args: DemoArgs) -> int:
     """Train a model at size tiny for its steps, and return the exit code."""
     from unordinal.cli.train import train_and_tell
-    from unordinal.config import with_settings
     from unordinal.data import source_of
+    from unordinal.overrides import with_settings
     from unordinal.recipes import configured
 
     base = configured(model, "tiny", data=source_of("docs"))

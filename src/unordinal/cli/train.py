@@ -64,8 +64,8 @@ def main(words: Words) -> int:
 
 def train_named(words: Words, name: str) -> int:
     """Train a model, or an experiment of the paper, by name."""
-    from unordinal.config import with_settings
     from unordinal.data import source_of
+    from unordinal.overrides import with_settings
     from unordinal.parallel.group import current_group
     from unordinal.recipes import RECIPES, configured, suited_to
     from unordinal.runs.folder import RunFolder
@@ -155,9 +155,9 @@ class ResumeArgs(MachineArgs):
 def resume_run(words: Words) -> int:
     """Continue the run in --out under its own settings."""
     from unordinal.cli.parsing import parse
-    from unordinal.config import with_settings
     from unordinal.data import source_of
     from unordinal.data.spec import DataSpec
+    from unordinal.overrides import with_settings
     from unordinal.parallel.group import current_group
     from unordinal.runs.folder import RunFolder
 

@@ -105,6 +105,6 @@ def load_data(what: Any, *, vocabulary: Vocabulary | None = None, progress: Prog
     >>> data.spec.num_classes, data.spec.event_shape, len(data.test)
     (91, (2,), 10000)
     """
-    from unordinal.config import changed_settings
+    from unordinal.overrides import changed_settings
 
     return changed_settings(source_of(what), settings).load(vocabulary=vocabulary, progress=progress)

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from unordinal.config import ModelSettings, with_settings
+from unordinal.config import ModelSettings
 from unordinal.data.spec import DataSpec
+from unordinal.overrides import with_settings
 from unordinal.progress import Progress, silent
 from unordinal.recipes import RECIPES, configured
 

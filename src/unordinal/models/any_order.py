@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unordinal.abilities import Marginals, Orders
+from unordinal.abilities import Conditional, Marginals, Orders
 from unordinal.checks import check_classes, sample_shape
 from unordinal.model import ExactModel, evaluating, given_labels
 from unordinal.nets.orders import OrderTransformer
@@ -93,6 +93,31 @@ class AnyOrderModel(ExactModel):
                 log_p = self.place_log_probs(x, rank.argsort(dim=1), labels)
                 found.append(torch.where(is_free, 0.0, log_p).sum(dim=1))
         return torch.stack(found).logsumexp(dim=0) - math.log(self.num_orders)
+
+    @property
+    def conditional(self) -> Conditional:
+        return self.log_probs_given
+
+    @torch.no_grad()
+    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
+        """Return the log-probabilities (B, K) of a place given known ones (B, L), -1 elsewhere.
+
+        The known places come first in each order, and this place next. The orders count with the probability that they
+        give to what is known, as Bayes' rule says.
+        """
+        known = known.clone()
+        known[:, place] = -1
+        is_free, x, labels = known < 0, known.clamp(min=0), self.checked_cond(cond, len(known))
+        found = []
+        with evaluating(self):
+            for order in self.all_orders:
+                rank = order.argsort().expand_as(known) + len(order) * is_free
+                rank = rank.scatter(1, torch.full((len(known), 1), place, device=rank.device), len(order))
+                order_of = rank.argsort(dim=1, stable=True)
+                logits = full_precision(self.net(x, order_of) if labels is None else self.net(x, order_of, labels))
+                seen = torch.where(is_free, 0.0, self.classes.log_prob(logits, x)).sum(dim=1, keepdim=True)
+                found.append(seen + torch.log_softmax(self.classes.at(logits, place), dim=-1))
+        return torch.log_softmax(torch.stack(found).logsumexp(dim=0), dim=-1)
 
     @torch.no_grad()
     def sample(

@@ -64,7 +64,7 @@ class AutoregressiveModel(ExactModel):
     @property
     def network(self) -> Network | None:
         """The network, which gives the logits of each position from the classes before it."""
-        if self.net.has_memory:
+        if self.net.has_memory or self.labels:
             return None
         return Network(self.net, {"x": torch.zeros((2, *self.event_shape), dtype=torch.long)})
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unordinal.checks import check_classes, sample_shape
 from unordinal.diffusion.predictor import Predictor
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 
 RECONSTRUCTION_STEPS = 50
 softmax = partial(torch.softmax, dim=-1)
+
+
+class DenoisingNetwork(nn.Module):
+    """The network of a diffusion with all that its noise process does to its outputs: (x_t, t) -> logits of x_0.
+
+    Labels are missing.
+    """
+
+    def __init__(self, model: "Diffusion"):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        return self.model.logits(x, t, self.model.checked_cond(None, len(x)))
 
 
 class DiffusionDenoiser:
@@ -83,8 +97,9 @@ class DiffusionDenoiser:
         if known is not None:
             raise ValueError("with `known` positions, give the length of the samples as `event_shape`")
         assert self.noise.pad is not None
+        assert self.model.lengths is not None
         place = torch.arange(shape[1], device=device_of(self.model))
-        is_after = place >= self.model.draw_lengths(shape[0], cond, generator).unsqueeze(1)
+        is_after = place >= self.model.lengths.draw(shape[0], cond, generator).unsqueeze(1)
         return torch.where(is_after, self.noise.pad, -torch.ones_like(place))
 
     @torch.no_grad()

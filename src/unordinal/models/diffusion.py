@@ -6,14 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Network, Orders, Reconstruct, Times, TrainingHooks, Weights
+from unordinal.abilities import Conditional, Network, Orders, Reconstruct, Times, TrainingHooks, Weights
 from unordinal.checks import check_classes
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
-from unordinal.model import CategoricalModel, device_of, evaluating
-from unordinal.models.denoising import DiffusionDenoiser
-from unordinal.numerics import Rng, draw_categorical, full_precision, uniform
+from unordinal.model import CategoricalModel, evaluating
+from unordinal.models.denoising import DenoisingNetwork, DiffusionDenoiser
+from unordinal.models.lengths import Lengths
+from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
 
 
@@ -46,8 +47,6 @@ class Diffusion(CategoricalModel):
     torch.Size([2, 8])
     """
 
-    log_lengths: Tensor  # log P(n | label), (rows, L + 1), if examples may end early
-
     def __init__(
         self,
         net: nn.Module,
@@ -62,9 +61,7 @@ class Diffusion(CategoricalModel):
     ):
         settings: Any = {"ends": noise.pad is not None, "labels": labels, "has_places": has_places}
         super().__init__(noise.classes, event_shape, **settings)
-        if noise.pad is not None:
-            counts = torch.tensor(lengths or [[0] * (event_shape[0] + 1)], dtype=torch.float64) + 1  # smoothed
-            self.register_buffer("log_lengths", (counts / counts.sum(dim=1, keepdim=True)).log().float())
+        self.lengths = Lengths(lengths or [[0] * (event_shape[0] + 1)]) if noise.pad is not None else None
         self.net, self.noise, self.complementary = net, noise, complementary
         if times is None:
             times = "stratified" if noise.num_steps is None else "importance"
@@ -84,6 +81,20 @@ class Diffusion(CategoricalModel):
     def orders(self) -> Orders | None:
         """The likelihood of an order of positions; for noise with a mask, and a network that needs no time."""
         return None if self.noise.mask is None or self.net_reads_time else self.log_prob_of_order
+
+    @property
+    def conditional(self) -> Conditional | None:
+        """The distribution of a position given some others; for noise with a mask, and a network that needs no time."""
+        return None if self.orders is None or len(self.event_shape) > 1 else self.log_probs_given
+
+    @torch.no_grad()
+    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
+        """Return the log-probabilities (B, K) of a position given known ones (B, L), -1 elsewhere, from one call."""
+        assert self.noise.mask is not None
+        z = torch.where(known < 0, self.noise.mask, known)
+        z[:, place] = self.noise.mask
+        logits = self.evaluated_logits(z, torch.ones(len(z)), self.checked_cond(cond, len(z)))
+        return torch.log_softmax(self.classes.at(logits, place), dim=-1)
 
     @property
     def weights(self) -> Weights | None:
@@ -132,18 +143,9 @@ class Diffusion(CategoricalModel):
 
     def log_length(self, x: Tensor, cond: Tensor | None) -> Tensor:
         """Return log P(n | label) of the lengths of examples, 0 if they do not end early: (B,) nats."""
-        if not self.ends:
+        if self.lengths is None:
             return torch.zeros(len(x), device=x.device)
-        return self.log_lengths[self.length_rows(len(x), cond), self.num_symbols(x).to(x.device)]
-
-    def length_rows(self, num: int, cond: Tensor | None) -> Tensor:
-        """Return the row of `log_lengths` for each example: (B,)."""
-        zeros = torch.zeros(num, dtype=torch.long, device=device_of(self))
-        return zeros if cond is None or len(self.log_lengths) == 1 else cond[:, 0].clamp(max=len(self.log_lengths) - 1)
-
-    def draw_lengths(self, num: int, cond: Tensor | None, generator: Rng) -> Tensor:
-        """Draw how long each sample is: (N,)."""
-        return draw_categorical(self.log_lengths[self.length_rows(num, cond)], generator)
+        return self.lengths(self.num_symbols(x).to(x.device), cond)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         """Return minus an estimate of the bound from one time per example: (B, *D) -> (B,) nats.
@@ -266,17 +268,6 @@ class Diffusion(CategoricalModel):
         """
         given: Any = {"generator": generator, "event_shape": event_shape, "steps": steps, **settings}
         return last(self.denoiser.chain(num_samples, **given))
-
-
-class DenoisingNetwork(nn.Module):
-    """The network of a diffusion with all that its noise process does to its outputs: (x_t, t) -> logits of x_0."""
-
-    def __init__(self, model: Diffusion):
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        return self.model.logits(x, t)
 
 
 class DiffusionHooks(TrainingHooks):

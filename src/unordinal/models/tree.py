@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.abilities import Marginals, TrainingHooks
+from unordinal.abilities import Conditional, Marginals, TrainingHooks
 from unordinal.checks import sample_shape
 from unordinal.model import ExactModel
 from unordinal.numerics import Rng, draw_categorical, sharpened
@@ -107,6 +107,17 @@ class TreeModel(ExactModel):
     def log_prob_of_known(self, known: Tensor, *, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of the known columns, -1 elsewhere, with the others summed out: (B,)."""
         return self.upward(known.cpu())[1]
+
+    @property
+    def conditional(self) -> Conditional:
+        return self.log_probs_given
+
+    @torch.no_grad()
+    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
+        """Return the log-probabilities (B, K) of a column given known ones (B, L), -1 elsewhere; exactly."""
+        each = known.cpu().repeat_interleave(self.sizes[place], dim=0)
+        each[:, place] = torch.arange(self.sizes[place]).repeat(len(known))
+        return torch.log_softmax(self.upward(each)[1].view(len(known), -1), dim=-1)
 
     @torch.no_grad()
     def sample(

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from unordinal.config import RunConfig, Shape, Size, with_settings
+from unordinal.config import RunConfig, Shape, Size
 from unordinal.names import unknown
+from unordinal.overrides import with_settings
 from unordinal.recipes.argmax_flow import FLOWS
 from unordinal.recipes.arm import ARM, ARM_XL
 from unordinal.recipes.continuous import ABSORBING, UNIFORM
@@ -65,7 +66,7 @@ def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, dat
         data: the user's data; experiments have data of their own, whose settings other data take over.
 
     Returns:
-        The configuration, which `unordinal.config.with_settings` can change.
+        The configuration, which `unordinal.overrides.with_settings` can change.
 
     >>> configured("text8/multinomial", "paper").model.num_steps
     1000

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unordinal.config import with_settings
+from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, configured
 
 if TYPE_CHECKING:
