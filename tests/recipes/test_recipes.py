@@ -385,8 +385,9 @@ def test_rows_of_places_are_regularised_and_validated_as_a_whole() -> None:
     assert config.train.patience == 3
     assert config.model.net.dropout == 0.1  # type: ignore[attr-defined]
     assert note.startswith("chosen for 900 rows of 8 places: batch size 256, ")
-    config, _ = suited_to(configured("multinomial"), data, ["net.dropout", "patience"])
+    config, _ = suited_to(configured("arm"), data, ["net.dropout", "patience"])
     assert config.model.net.dropout == 0.0  # type: ignore[attr-defined]
+    assert suited_to(configured("absorbing"), data)[0].model.net.dropout == 0.0  # type: ignore[attr-defined]
     assert config.train.patience is None
     assert suited_to(configured("argmax-ar"), data)[0].train.patience == 3
 

@@ -101,8 +101,8 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
     """Return the configuration of a model with settings that suit the number and the length of the examples.
 
     The batch sizes of the small recipes were chosen for examples of 256 positions: a step sees about as many positions
-    whatever their length. Rows whose positions are places are usually few, so that dropout, validation on all held-out
-    rows and an early end suit them (docs/results.md has the measurements). The paper's experiments and size paper keep
+    whatever their length. Rows whose positions are places are usually few, so that dropout (of arm), validation on all
+    held-out rows and an early end suit them (docs/results.md has the measurements). The paper's experiments and size paper keep
     the paper's settings.
 
     Args:
@@ -125,7 +125,7 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
         values |= {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
     values = {name: value for name, value in values.items() if name not in names}
     config = replace(config, train=replace(train, **values))
-    if is_rows and "dropout" not in names and hasattr(getattr(config.model, "net", None), "dropout"):
+    if is_rows and "dropout" not in names and config.recipe == "arm":  # noise makes a diffusion's rows differ anyway
         config = with_settings(config, {"model.net.dropout": ROW_DROPOUT})
         values["dropout"] = ROW_DROPOUT
     chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
