@@ -383,7 +383,7 @@ def test_rows_of_places_are_regularised_and_validated_as_a_whole() -> None:
     assert config.train.batch_size == 256
     assert config.train.validate_examples == 50
     assert config.train.patience == 3
-    assert config.model.net.dropout == 0.1  # type: ignore[attr-defined]
+    assert config.model.net.dropout == 0.2  # type: ignore[attr-defined]
     assert note.startswith("chosen for 900 rows of 8 places: batch size 256, ")
     config, _ = suited_to(configured("arm"), data, ["net.dropout", "patience"])
     assert config.model.net.dropout == 0.0  # type: ignore[attr-defined]

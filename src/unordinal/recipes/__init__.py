@@ -45,7 +45,8 @@ SIZES: tuple[Size, ...] = get_args(Size)
 USUAL_POSITIONS = 256  # of the examples for which the batch sizes were chosen
 MOST_EXAMPLES = 256  # per step, however short they are
 ROW_POSITIONS = 2048  # of a step of rows whose positions are places
-ROW_DROPOUT = 0.1
+FEW_ROWS = 5000
+ROW_DROPOUT = {True: 0.2, False: 0.1}  # for few rows, and for more
 MOST_VALIDATED = 2000  # rows
 PATIENCE = 3  # validations
 
@@ -102,8 +103,8 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
 
     The batch sizes of the small recipes were chosen for examples of 256 positions: a step sees about as many positions
     whatever their length. Rows whose positions are places are usually few, so that dropout (of arm), validation on all
-    held-out rows and an early end suit them (docs/results.md has the measurements). The paper's experiments and size paper keep
-    the paper's settings.
+    held-out rows and an early end suit them (docs/results.md has the measurements). The paper's experiments and size
+    paper keep the paper's settings.
 
     Args:
         config: the configuration.
@@ -126,8 +127,8 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
     values = {name: value for name, value in values.items() if name not in names}
     config = replace(config, train=replace(train, **values))
     if is_rows and "dropout" not in names and config.recipe == "arm":  # noise makes a diffusion's rows differ anyway
-        config = with_settings(config, {"model.net.dropout": ROW_DROPOUT})
-        values["dropout"] = ROW_DROPOUT
+        values["dropout"] = ROW_DROPOUT[len(data.train) < FEW_ROWS]
+        config = with_settings(config, {"model.net.dropout": values["dropout"]})
     chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
     return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}" if is_rows else ""
 
