@@ -24,6 +24,7 @@ from unordinal.runs.building import build_for
 from unordinal.runs.data import data_for
 from unordinal.runs.folder import RunFolder
 from unordinal.settings import method
+from unordinal.tasks.cells import FillRows, MeasureRows, Predict, fill_rows, measure_rows, predict
 from unordinal.tasks.correcting import Correct, correct
 from unordinal.tasks.drawing import Sample, Samples, sample
 from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map, fill_text
@@ -118,6 +119,9 @@ class Run:
     correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
     fill = method(Fill, lambda run, asked: run.filled(asked))
     fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
+    predict = method(Predict, lambda run, asked: predict(run.model, run.spec, asked))
+    fill_rows = method(FillRows, lambda run, asked: fill_rows(run.model, run.spec, asked)[0])
+    measure_rows = method(MeasureRows, lambda run, asked: measure_rows(run.model, run.spec, asked))
     bits = method(Measure, lambda run, asked: [line.bits for line in run.measured(asked)])
 
     def save(self, path: str | os.PathLike[str], *, licence: str | None = None) -> None:

@@ -7,6 +7,7 @@ the field of a JSON body and its description in the OpenAPI file. Documentation 
 import ast
 import dataclasses
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -256,7 +257,7 @@ def method(kind: type[Kind], answer: Callable[[Any, Kind], Answer]) -> Callable[
         where = inspect.Parameter.KEYWORD_ONLY if declared.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters.append(inspect.Parameter(declared.name, where, default=default, annotation=setting.type))
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__name__ = call.__qualname__ = kind.__name__.lower()
+    call.__name__ = call.__qualname__ = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
     lines = [f"        {declared.name}: {settings[declared.name].text}" for declared in ordered]
     call.__doc__ = "\n".join([inspect.getdoc(kind) or "", "", "    Args:", *lines])
     return call

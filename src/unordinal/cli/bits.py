@@ -36,6 +36,7 @@ class BitsArgs(MachineArgs):
         unordinal bits letters.txt --against xz --top 10
         unordinal bits --text "the cat sat on the mat" --positions
         unordinal bits reads.txt --run runs/genes --typical --json
+        unordinal bits people.csv --run runs/people --top 20
     """
 
     FIRST: ClassVar = ("run", "text", "top", "positions", "html", "against", "typical", "json")
@@ -58,6 +59,8 @@ def main(words: Words) -> int:
 
     args, values = parse(words, BitsArgs, Measure, skip=("text",))
     check_output(args.html)
+    if args.file is not None and args.file.suffix.lower() in (".csv", ".tsv", ".parquet"):
+        return table_bits(args)
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")
     text = given_text(args.text, args.file)
@@ -87,6 +90,22 @@ def main(words: Words) -> int:
     altered = sum(line.bits.num_altered for line in lines)
     if altered:
         say(f"Note: the model's alphabet lacks {counted(altered, 'character')}, read as plain letters or spaces.")
+    return 0
+
+
+def table_bits(args: BitsArgs) -> int:
+    """Rank the rows of a table, and name the most surprising cell of each."""
+    from unordinal.cli.writing import write_frame
+    from unordinal.tasks.cells import MOST_CELLS, MeasureRows, measure_rows
+
+    run = args.load(args.run)
+    wanted = MOST_CELLS if args.top is None else args.top
+    found = measure_rows(run.model, run.spec, MeasureRows(str(args.file), cells=wanted, progress=progress))
+    shown = found if args.top is None else found.head(args.top)
+    write_frame(shown, None, shows=not args.json)
+    say("Bits of each row, the most surprising first, and its most surprising cell given all others.")
+    if args.json:
+        print_json({"unit": "bits per row", "rows": shown.to_dict(orient="records"), "run": args.run})
     return 0
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from unordinal.cli.common import MachineArgs
+from unordinal.cli.common import MachineArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import check_png, first_maps, require_maps, write_grid
 from unordinal.cli.texts import given_text
 from unordinal.cli.words import Words
+from unordinal.cli.writing import write_frame
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 from unordinal.settings import Flag
@@ -32,6 +33,7 @@ class FillArgs(MachineArgs):
         unordinal fill "the ____ of the city"
         unordinal fill "the capital of france is _____" --num 3 --json
         unordinal fill --run runs/streets --map scene.png --mask hole.png --grid filled.png
+        unordinal fill --run runs/people --file people.csv --out filled.csv
     """
 
     FIRST: ClassVar = ("file", "run", "gap", "num", "map", "mask", "grid", "seed", "json")
@@ -45,6 +47,10 @@ class FillArgs(MachineArgs):
     """Maps: a PNG in the form of the run's own maps; default the first map of the run's test split."""
     mask: Path | None = None
     """Maps: a PNG of the same size, in which every pixel that is not black is to be filled."""
+    out: Path | None = None
+    """Tables: write the rows of --file, with their missing cells filled, to this .csv, .tsv or .parquet file."""
+    how: Literal["best", "draw"] = "best"
+    """Tables: the likeliest value of each cell, or values that are drawn together."""
     grid: Path | None = None
     """Maps: write the given map and the proposals to this PNG file."""
 
@@ -56,6 +62,8 @@ def main(words: Words) -> int:
     check_png("--grid", args.grid)
     if args.map is not None or args.mask is not None:
         return fill_map(args, values)
+    if args.out is not None or (args.file is not None and args.file.suffix.lower() in (".csv", ".tsv", ".parquet")):
+        return fill_table(args, values)
     text = given_text(args.text, args.file)
     if not text.strip():
         raise ValueError('the text is empty; give one with gaps, such as "the ____ of the city"')
@@ -70,6 +78,24 @@ def main(words: Words) -> int:
         print(f"{proposal.log_prob:10.2f}  {proposal.text}")
     by = f" under {JUDGE}" if has_judge else ""
     say(f"{counted(len(found.proposals), 'proposal')}; log-probability in nats ({found.kind}{by}).")
+    return 0
+
+
+def fill_table(args: FillArgs, values: dict[str, Any]) -> int:
+    """Fill the missing cells of a table."""
+    from unordinal.tasks.cells import FillRows, fill_rows
+
+    if args.file is None:
+        raise ValueError("a table needs --file, the .csv, .tsv or .parquet file to fill")
+    check_output(args.out)
+    run = args.load(args.run)
+    seed = values.get("seed", 0)
+    frame, num = fill_rows(run.model, run.spec, FillRows(str(args.file), how=args.how, seed=seed, progress=progress))
+    write_frame(frame, args.out, shows=not args.json)
+    to = "" if args.out is None else f"; the table is in {args.out}"
+    say(f"{counted(num, 'cell')} filled{to}.")
+    if args.json:
+        print_json({"cells": num, "rows": len(frame), "out": None if args.out is None else str(args.out)})
     return 0
 
 

@@ -9,9 +9,8 @@ from unordinal.cli.common import MachineArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.words import Words
-from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_samples
+from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_frame, write_samples
 from unordinal.console import print_json, progress, say
-from unordinal.data.storage import replacing
 from unordinal.names import counted
 from unordinal.settings import Flag
 
@@ -104,13 +103,7 @@ def main(words: Words) -> int:
 def write_rows(args: SampleArgs, run: "Run", drawn: "Samples", seed: int) -> int:
     """Print the rows of a table as CSV, or write them to a file; return the exit code."""
     frame = run.spec.frame(drawn.x, seed)
-    if args.out is not None and args.out.suffix.lower() == ".parquet":
-        frame.to_parquet(args.out, index=False)
-    elif args.out is not None:
-        with replacing(args.out) as file:
-            file.write(frame.to_csv(index=False, sep="\t" if args.out.suffix.lower() == ".tsv" else ",").encode())
-    elif not args.json:
-        print(frame.to_csv(index=False), end="")
+    write_frame(frame, args.out, shows=not args.json)
     share = "" if drawn.accepted is None else f"; {drawn.accepted:.1%} of the rows drawn satisfied the conditions"
     to = "" if args.out is None else f" written to {args.out}"
     say(f"{counted(len(frame), 'row')}{to} in {drawn.seconds:.2f} s{share}.")

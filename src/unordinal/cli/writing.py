@@ -46,6 +46,22 @@ def write_samples(path: Path, x: "Tensor", shown: list[str], spec: "DataSpec") -
             file.write((between.join(shown) + "\n").encode())
 
 
+def write_frame(frame: Any, path: Path | None, *, shows: bool = True) -> None:
+    """Write a DataFrame to a .csv, .tsv or .parquet file, or print it as CSV."""
+    from unordinal.data.storage import replacing
+
+    if path is None:
+        if shows:
+            print(frame.to_csv(index=False), end="")
+        return
+    kind = path.suffix.lower()
+    with replacing(path) as file:
+        if kind == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            file.write(frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",").encode())
+
+
 def write_maps(path: Path, x: "Tensor", spec: "DataSpec") -> None:
     """Write each map as a PNG whose palette indices are its classes: NAME.png, or NAME-1.png, NAME-2.png, ..."""
     import numpy as np

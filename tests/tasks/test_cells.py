@@ -1,0 +1,104 @@
+"""Cells of tables: predictions, fillings and surprises against the enumerated distribution of a tree."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from unordinal.api import Run, fit
+from unordinal.tasks.cells import FillRows, MeasureRows, Predict, fill_rows, measure_rows, predict, read_rows
+
+
+def animals(num: int = 500) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["frog", "toad", "newt"], num)
+    colour = np.where(rng.random(num) < 0.9, np.where(kind == "frog", "green", "brown"), "red")
+    legs = pd.Series(rng.choice([3, 4], num, p=[0.1, 0.9])).astype("Int64")
+    legs[rng.random(num) < 0.1] = pd.NA
+    return pd.DataFrame({"kind": kind, "colour": colour, "legs": legs})
+
+
+@pytest.fixture(scope="module")
+def tree() -> Run:
+    return fit("chow-liu", animals(), progress=False)
+
+
+def enumerated(run: Run) -> tuple[torch.Tensor, torch.Tensor]:
+    events = torch.tensor(list(itertools.product(*(range(len(column.classes)) for column in run.spec.schema))))
+    return events, run.model.elbo(events).double().exp()
+
+
+def test_a_column_is_predicted_from_the_others_and_never_as_missing(tree: Run) -> None:
+    events, p = enumerated(tree)
+    rows = pd.DataFrame({"kind": ["frog", None], "colour": ["green", "brown"]})  # without the column itself
+    found = predict(tree.model, tree.spec, Predict(rows, "legs"))
+    assert list(found.columns) == ["3", "4"]
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    _, known = read_rows(tree.spec, rows)
+    for row, given in enumerate(known):
+        fits = ((given < 0) | (events == given)).all(dim=1)
+        each = torch.stack([p[fits & (events[:, 2] == k)].sum() for k in range(2)])
+        np.testing.assert_allclose(found.iloc[row], (each / each.sum()).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["best", "draw"])
+def test_missing_cells_are_filled_and_others_stay(how: Any, tree: Run) -> None:
+    rows = animals().iloc[:200]
+    holed = rows.assign(colour=rows["colour"].where(np.arange(200) % 2 == 0, None))
+    filled, num = fill_rows(tree.model, tree.spec, FillRows(holed, how=how))
+    assert num == 100 + int(rows["legs"].isna().sum())
+    assert not filled.isna().any().any()
+    assert filled["kind"].tolist() == rows["kind"].tolist()
+    assert filled["colour"][::2].tolist() == rows["colour"][::2].tolist()
+    right = float((filled["colour"][1::2] == rows["colour"][1::2]).mean())
+    assert right > (0.8 if how == "best" else 0.6)
+
+
+def test_rows_and_cells_are_ranked_by_their_surprise(tree: Run) -> None:
+    rows = pd.DataFrame({"kind": ["frog"] * 5 + ["toad"], "colour": ["green"] * 5 + ["green"], "legs": [4] * 6})
+    found = measure_rows(tree.model, tree.spec, MeasureRows(rows))
+    assert found["row"].iloc[0] == 6  # a green toad
+    assert found["cell"].iloc[0] in ("kind", "colour")
+    assert found["bits"].is_monotonic_decreasing
+    _, known = read_rows(tree.spec, rows)
+    expected = -tree.model.elbo(known).double() / np.log(2)
+    np.testing.assert_allclose(np.sort(found["bits"]), np.sort(expected.numpy()), rtol=1e-5)
+    gone = rows.assign(legs=pd.Series([None] * 6, dtype="Int64"))
+    summed = measure_rows(tree.model, tree.spec, MeasureRows(gone, cells=0))
+    events, p = enumerated(tree)
+    given = known[5].clone()
+    given[2] = -1
+    fits = ((given < 0) | (events == given)).all(dim=1)
+    bits = float(summed.loc[summed["row"] == 6, "bits"].iloc[0])
+    assert bits == pytest.approx(-float(p[fits].sum().log2()), rel=1e-5)
+
+
+def test_what_cannot_be_done_is_refused(tree: Run) -> None:
+    rows = animals().iloc[:5]
+    with pytest.raises(ValueError, match=r"unknown column 'colr'; did you mean colour\?"):
+        predict(tree.model, tree.spec, Predict(rows, "colr"))
+    with pytest.raises(ValueError, match="row 1: kind has the value 'dragon'"):
+        predict(tree.model, tree.spec, Predict(rows.assign(kind="dragon"), "colour"))
+    whole = rows.assign(legs=4)
+    with pytest.raises(ValueError, match="nothing to fill"):
+        fill_rows(tree.model, tree.spec, FillRows(whole))
+    small: Any = {"net.width": 8, "net.num_heads": 1}
+    given = fit("arm", animals(), order="given", steps=1, progress=False, **small)
+    with pytest.raises(ValueError, match="has no distribution of one column given others"):
+        predict(given.model, given.spec, Predict(rows, "colour"))
+    with pytest.raises(ValueError, match="expected a table"):
+        read_rows(tree.spec, np.zeros((3, 3), int))
+
+
+@pytest.mark.parametrize("name", ["arm", "absorbing"])
+def test_networks_predict_fill_and_measure(name: str) -> None:
+    small: Any = {"net.width": 16, "net.num_heads": 1, "net.num_blocks": 1}
+    run = fit(name, animals(), steps=150, progress=False, **small)
+    rows = animals().iloc[:50]
+    found = predict(run.model, run.spec, Predict(rows, "colour"))
+    assert float((found.idxmax(axis=1).to_numpy() == rows["colour"].to_numpy()).mean()) > 0.7
+    assert fill_rows(run.model, run.spec, FillRows(rows))[1] == int(rows["legs"].isna().sum())
+    assert len(measure_rows(run.model, run.spec, MeasureRows(rows))) == 50
