@@ -28,7 +28,7 @@ def known_options() -> set[str]:
     calls = [[name, "--help-all"] for name in COMMANDS]
     calls += [["train", name, "--help-all"] for name in (*RECIPES, "cityscapes/multinomial")]
     calls += [["train", "multinomial", "--data", data, "--help-all"] for data in ("streets", "cityscapes")]
-    calls += [["train", "arm", "--data", f"{kind}:x", "--help-all"] for kind in ("array", "fasta", "text")]
+    calls += [["train", "arm", "--data", f"{kind}:x", "--help-all"] for kind in ("array", "fasta", "text", "table")]
     calls += [["train", "multinomial", "--data", "maps:x", "--help-all"]]
     calls += [["train", "argmax-ar", "--net", net, "--help-all"] for net in ("lstm", "transformer")]
     for call in calls:

@@ -51,7 +51,7 @@ def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         assert result.code == 0, (words, result.err)
 
 
-TASKS = ["docs/examples.md", "docs/correcting.md", "docs/filling.md", "docs/surprise.md"]
+TASKS = ["docs/examples.md", "docs/tables.md", "docs/correcting.md", "docs/filling.md", "docs/surprise.md"]
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/extending.md", *TASKS])

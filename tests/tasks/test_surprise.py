@@ -7,6 +7,7 @@ import torch
 from contracts import all_events
 from torch import nn
 
+import unordinal
 from unordinal.diffusion.absorbing import MaskCountNoise
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
@@ -115,3 +116,15 @@ def test_the_error_of_a_bound_is_that_of_its_mean() -> None:
     spread = float(torch.tensor([f.bits for f in found]).std())
     claimed = sum(f.error or 0.0 for f in found) / 80
     assert claimed > 0.8 * spread  # the draws are spread over the times, so it may be too large
+
+
+@torch.no_grad()
+def test_the_end_of_an_example_counts_in_its_bits() -> None:
+    torch.manual_seed(0)
+    model = unordinal.arm(3, 6, ends=True)
+    nn.init.normal_(model.net.out.weight)  # type: ignore[union-attr, arg-type]
+    for x in (torch.tensor([1, 0, 2]), torch.tensor([1, 0, 2, 2, 1, 0])):
+        (found,) = bits_of(model, [x])
+        assert found.bits == pytest.approx(-float(model.elbo(x.unsqueeze(0))) / math.log(2), rel=1e-5)
+        assert found.positions is not None
+        assert len(found.positions) == len(x)

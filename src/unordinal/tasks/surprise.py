@@ -69,7 +69,7 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
     """Return the bits of each position given those before it, in windows; windows of one length share a batch."""
     size = model.event_shape[0]
     context = min(CONTEXT, (size - 1) // 2)
-    bits = [torch.zeros(len(x), dtype=torch.float64) for x in examples]
+    bits, ends = [torch.zeros(len(x), dtype=torch.float64) for x in examples], [0.0] * len(examples)
     jobs = [
         (index, window) for index, x in enumerate(examples) for window in windows(len(x), size, context, is_causal=True)
     ]
@@ -85,10 +85,11 @@ def sequential_bits(model: CategoricalModel, examples: Sequence[Tensor], progres
             x = torch.stack([examples[index][w.start : w.stop].long() for index, w in some])
             log_p = model.stepper.log_probs(x.to(device)).cpu()
             for (index, w), row in zip(some, log_p.double(), strict=True):
+                ends[index] = -float(row[longest:].sum()) / math.log(2)  # of the end of an example, if it may end early
                 bits[index][w.first : w.last] = -row[w.first - w.start : w.last - w.start] / math.log(2)
             place += len(some)
             advance(len(some))
-    return [Bits(float(row.sum()), None, len(row), tuple(row.tolist())) for row in bits]
+    return [Bits(float(r.sum()) + end, None, len(r), tuple(r.tolist())) for r, end in zip(bits, ends, strict=True)]
 
 
 def bound_of(model: CategoricalModel, x: Tensor, generator: Rng = None, advance: Advance = ignored) -> Bits:
