@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from unordinal.model import CategoricalModel
     from unordinal.train.running import Outcome
 
-SUITED = ("train.batch_size", "train.validate_examples", "train.patience", "model.net.dropout")  # follow from the data
+# Settings that follow from the data unless they are given.
+SUITED = (
+    *("train.batch_size", "train.validate_examples", "train.patience"),
+    *("model.net.width", "model.net.num_blocks", "model.net.conv", "model.net.dropout"),
+)
 ADVICE = "the same command with --resume continues"
 
 

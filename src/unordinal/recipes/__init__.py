@@ -46,7 +46,8 @@ USUAL_POSITIONS = 256  # of the examples for which the batch sizes were chosen
 MOST_EXAMPLES = 256  # per step, however short they are
 ROW_POSITIONS = 2048  # of a step of rows whose positions are places
 FEW_ROWS = 5000
-ROW_DROPOUT = {True: 0.2, False: 0.1}  # for few rows, and for more
+FEW_ROWS_NET: dict[str, Any] = {"width": 64, "num_blocks": 2, "conv": 0, "dropout": 0.2}  # of arm
+MORE_ROWS_NET: dict[str, Any] = {"dropout": 0.1}
 MOST_VALIDATED = 2000  # rows
 PATIENCE = 3  # validations
 
@@ -126,9 +127,11 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
         values |= {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
     values = {name: value for name, value in values.items() if name not in names}
     config = replace(config, train=replace(train, **values))
-    if is_rows and "dropout" not in names and config.recipe == "arm":  # noise makes a diffusion's rows differ anyway
-        values["dropout"] = ROW_DROPOUT[len(data.train) < FEW_ROWS]
-        config = with_settings(config, {"model.net.dropout": values["dropout"]})
+    if is_rows and config.recipe == "arm":  # noise makes the rows of a diffusion differ anyway
+        net = FEW_ROWS_NET if len(data.train) < FEW_ROWS else MORE_ROWS_NET
+        net = {name: value for name, value in net.items() if name not in names}
+        config = with_settings(config, {f"model.net.{name}": value for name, value in net.items()})
+        values |= net
     chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
     return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}" if is_rows else ""
 
