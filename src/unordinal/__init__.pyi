@@ -11,6 +11,7 @@ from unordinal.api import compare as compare
 from unordinal.api import fit as fit
 from unordinal.api import load as load
 from unordinal.api import score as score
+from unordinal.columns import Classes as Classes
 from unordinal.config import ModelSettings as ModelSettings
 from unordinal.config import OptimConfig as OptimConfig
 from unordinal.config import RunConfig as RunConfig
@@ -22,6 +23,8 @@ from unordinal.data import Source as Source
 from unordinal.data import Vocabulary as Vocabulary
 from unordinal.data import load_data as load_data
 from unordinal.data import source_of as source_of
+from unordinal.data.schema import Column as Column
+from unordinal.data.spec import Label as Label
 from unordinal.diffusion.absorbing import AbsorbingNoise as AbsorbingNoise
 from unordinal.diffusion.absorbing import MaskCountNoise as MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise as ContinuousUniformNoise
@@ -66,15 +69,18 @@ from unordinal.flows.reshape import Reversal as Reversal
 from unordinal.flows.reshape import Squeeze as Squeeze
 from unordinal.model import CategoricalModel as CategoricalModel
 from unordinal.model import ExactModel as ExactModel
+from unordinal.models.any_order import AnyOrderModel as AnyOrderModel
 from unordinal.models.argmax_flow import ArgmaxFlow as ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel as AutoregressiveModel
 from unordinal.models.bound import bound as bound
 from unordinal.models.diffusion import Diffusion as Diffusion
 from unordinal.models.discrete_flow import DiscreteFlow as DiscreteFlow
 from unordinal.models.latent_flow import LatentFlow as LatentFlow
+from unordinal.models.tree import TreeModel as TreeModel
 from unordinal.nets.classes import ClassTransformer as ClassTransformer
 from unordinal.nets.densenet import DenseNet as DenseNet
 from unordinal.nets.ngrams import NgramEmbedding as NgramEmbedding
+from unordinal.nets.orders import OrderTransformer as OrderTransformer
 from unordinal.nets.recurrent import BiLSTM as BiLSTM
 from unordinal.nets.recurrent import CausalLSTM as CausalLSTM
 from unordinal.nets.sequence import CausalTransformer as CausalTransformer
@@ -95,7 +101,9 @@ from unordinal.recipes.constructors import argmax_softplus as argmax_softplus
 from unordinal.recipes.constructors import arm as arm
 from unordinal.recipes.constructors import arm_xl as arm_xl
 from unordinal.recipes.constructors import categorical_nf as categorical_nf
+from unordinal.recipes.constructors import chow_liu as chow_liu
 from unordinal.recipes.constructors import discrete_flow as discrete_flow
+from unordinal.recipes.constructors import independent as independent
 from unordinal.recipes.constructors import latent_af_af as latent_af_af
 from unordinal.recipes.constructors import latent_iaf_scf as latent_iaf_scf
 from unordinal.recipes.constructors import multinomial as multinomial
@@ -114,6 +122,9 @@ from unordinal.surjections.cartesian import CartesianProduct as CartesianProduct
 from unordinal.surjections.rounding import OneHotRounding as OneHotRounding
 from unordinal.surjections.rounding import OrdinalRounding as OrdinalRounding
 from unordinal.surjections.surjection import Surjection as Surjection
+from unordinal.tasks.cells import FillRows as FillRows
+from unordinal.tasks.cells import MeasureRows as MeasureRows
+from unordinal.tasks.cells import Predict as Predict
 from unordinal.tasks.correcting import Correct as Correct
 from unordinal.tasks.drawing import Sample as Sample
 from unordinal.tasks.filling import Fill as Fill
