@@ -10,6 +10,7 @@ import pytest
 
 from unordinal.cli import run as run_cli
 from unordinal.recipes import RECIPES, experiments
+from unordinal.recipes.tree import TreeSettings
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 RUN = ["--size", "tiny", "--batch-size", "4", "--validate-examples", "8"]
@@ -38,6 +39,9 @@ SMALL_MODELS = {  # by the name of the recipe
     "latent-iaf-scf": SMALL_LATENT,
     "categorical-nf": [*SMALL_AR, "--model.latent-channels", "2"],
 }
+
+
+LEARNED = [name for name, recipe in RECIPES.items() if recipe.settings is not TreeSettings]  # trees are counted
 
 
 def small_flags(preset: str, data: str = "") -> list[str]:

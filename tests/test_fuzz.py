@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import small_flags
+from conftest import LEARNED, small_flags
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +73,7 @@ CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=CHECKS, derandomize=True)
-@given(name=st.sampled_from(list(RECIPES)), more=valid_settings())
+@given(name=st.sampled_from(LEARNED), more=valid_settings())
 def test_a_valid_configuration_trains_scores_and_samples(
     name: str, more: list[str], book: Path, tmp_path: Path
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_valid_configuration_trains_scores_and_samples(
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @settings(max_examples=80, deadline=None, suppress_health_check=CHECKS)
-@given(name=st.sampled_from(list(RECIPES)), more=valid_settings())
+@given(name=st.sampled_from(LEARNED), more=valid_settings())
 def test_many_valid_configurations_train_score_and_sample(
     name: str, more: list[str], book: Path, tmp_path: Path
 ) -> None:
@@ -91,7 +91,7 @@ def test_many_valid_configurations_train_score_and_sample(
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=CHECKS, derandomize=True)
-@given(name=st.sampled_from(list(RECIPES)), wrong=st.sampled_from(INVALID))
+@given(name=st.sampled_from(LEARNED), wrong=st.sampled_from(INVALID))
 def test_an_invalid_configuration_gets_one_line(
     name: str, wrong: list[str], book: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

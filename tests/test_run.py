@@ -50,7 +50,9 @@ def absorbing(tmp_path_factory: pytest.TempPathFactory) -> Run:
     x = np.random.default_rng(0).integers(0, 3, (40, 300))
     settings: dict[str, Any] = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 2}
     out = tmp_path_factory.mktemp("run") / "absorbing"
-    return fit("absorbing", x, out=out, steps=1, batch_size=2, validate_examples=2, progress=False, **settings)
+    return fit(
+        "absorbing", x, out=out, steps=1, batch_size=2, validate_examples=2, places=False, progress=False, **settings
+    )
 
 
 def test_known_positions_and_lengths_work_with_default_steps(absorbing: Run) -> None:

@@ -17,6 +17,7 @@ from unordinal.data.maps import MapsSource
 from unordinal.data.source import WHOLE, FileSource, Source
 from unordinal.data.spec import DataSpec
 from unordinal.data.streets import StreetsSource
+from unordinal.data.tables import TableSource
 from unordinal.data.text import TextSource
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.settings import settings_of
@@ -26,7 +27,7 @@ MAPS = DataSpec("maps:a", 4, (8, 16), None, levels="0,85,170,255")
 
 
 def made(kind: type[Source]) -> Source:
-    return kind(path="/folder/file.x") if issubclass(kind, FileSource) else kind()
+    return kind(path="/folder/file.x") if issubclass(kind, FileSource | TableSource) else kind()
 
 
 @pytest.mark.parametrize("key", DATASETS)

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import small_flags
+from conftest import LEARNED, small_flags
 from together import TESTS, kill_one_of, launched, wait_for_checkpoint
 
 from unordinal.diffusion.times import SMALLEST_COUNT
 from unordinal.parallel.group import ALONE, Group, joined
-from unordinal.recipes import RECIPES
 
 SOME = ["multinomial", "arm+ngrams", "absorbing", "vae"]
-EVERY = [*RECIPES, "arm+ngrams"]
+EVERY = [*LEARNED, "arm+ngrams"]
 TEXT = "the quick brown fox jumps over the lazy dog and runs away " * 60
 
 

@@ -242,6 +242,8 @@ TAKES = {
     "argmax-ar": {"labels"},
     "uniform-dequant-ar": {"labels"},
     "variational-dequant-ar": {"labels"},
+    "chow-liu": {"columns"},
+    "independent": {"columns"},
 }
 
 

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from unordinal.api import fit
-from unordinal.recipes import configured
 
 
-def test_trees_are_for_rows_of_columns() -> None:
-    assert configured("chow-liu").model.build_for is not None
-    with pytest.raises(ValueError, match="trees are for rows of columns"):
-        fit("chow-liu", np.arange(1000) % 3, length=10, progress=False)
+def test_trees_take_no_labels() -> None:
     with pytest.raises(ValueError, match="does not take labels"):
         fit("independent", np.eye(40, 2, dtype=int), labels=np.arange(40) % 2, progress=False)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import small_flags
+from conftest import LEARNED, small_flags
 from together import config_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -43,7 +43,7 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", LEARNED)
 def test_a_step_waits_for_the_device_at_most_once(name: str, book: Path, tmp_path: Path) -> None:
     config, data = small_run(name, book)
     torch.manual_seed(0)
@@ -56,7 +56,7 @@ def test_a_step_waits_for_the_device_at_most_once(name: str, book: Path, tmp_pat
     assert waits.count == 0 or name in LOOKS_AT_VALUES
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name not in LOOKS_AT_VALUES])
+@pytest.mark.parametrize("name", [name for name in LEARNED if name not in LOOKS_AT_VALUES])
 def test_losses_and_steps_follow_the_device(name: str, book: Path) -> None:
     config, data = small_run(name, book)
     torch.manual_seed(0)

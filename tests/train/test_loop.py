@@ -182,7 +182,7 @@ def test_minutes_end_in_time_and_the_learning_rate_at_zero(tmp_path: Path, monke
     assert again.was_finished
 
 
-SKEWED = load_data(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2, 0.1]))
+SKEWED = load_data(np.random.default_rng(0).choice(3, (200, 6), p=[0.7, 0.2, 0.1]), places=False)
 FLOW = ArgmaxFlowSettings(Mixture(LSTM(8, 1), 2, 4), SequenceInverse(4), surjection="gumbel-threshold")
 LATENT: Any = {"latent_channels": 2, "num_flows": 1, "channel_width": 2}
 SCHEDULED: dict[

@@ -28,7 +28,15 @@ def smallest_type(num_classes: int) -> type[np.unsignedinteger]:
 
 @dataclass(frozen=True)
 class Label:
-    """A label that may be given with each example, and the names of its classes; a missing label is a class more."""
+    """A label that may be given with each example, and the names of its classes; a missing label is a class more.
+
+    Args:
+        name: the name of the label.
+        values: the names of its classes.
+
+    >>> Label("kind", ("frog", "toad")).encode("toad")
+    1
+    """
 
     name: str
     values: tuple[str, ...]

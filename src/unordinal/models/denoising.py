@@ -34,7 +34,9 @@ class DenoisingNetwork(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        return self.model.logits(x, t, self.model.checked_cond(None, len(x)))
+        labels = self.model.labels
+        missing = torch.tensor(labels, device=x.device).expand(x.shape[0], -1) if labels else None
+        return self.model.logits(x, t, missing)
 
 
 class DiffusionDenoiser:

@@ -24,8 +24,6 @@ class TreeSettings(ModelSettings):
         from unordinal.models.tree import TreeModel
 
         spec.require_sequences()
-        if not spec.has_places:
-            raise ValueError(f"trees are for rows of columns; the positions of {spec.name} are not places")
         return TreeModel(spec.classes, spec.event_shape, has_edges=self.edges)
 
     def facts(self, model: Any) -> dict[str, Any]:

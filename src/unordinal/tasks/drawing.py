@@ -55,10 +55,10 @@ class Sample(Request):
     """Samples drawn at a time."""
     seed: Seed = 0
     """Seed of the draws."""
-    label: Annotated[tuple[str, ...] | Any, Flag(metavar="NAME=VALUE")] = ()
+    label: Annotated[tuple[str, ...] | Any, Range(0, served=200), Flag(metavar="NAME=VALUE")] = ()
     """Models that were trained with labels: draw samples of these, such as class=frog; in Python also a dict, or the
     classes (J,), or (N, J) for each sample. Labels that are not given are missing."""
-    where: Annotated[tuple[str, ...], Flag(metavar="CONDITION")] = ()
+    where: Annotated[tuple[str, ...], Range(0, served=200), Flag(metavar="CONDITION")] = ()
     """Tables: draw rows that satisfy these conditions, such as income=high or age>=60. A column with one value left is
     given to the model; rows that do not satisfy the others are drawn again."""
     known: Annotated[Any, PYTHON_ONLY] = None
