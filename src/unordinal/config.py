@@ -48,7 +48,8 @@ class TrainConfig(Checked):
     keep: Literal["best", "last"] = "best"
     """Which weights a run keeps: those with the best validation score (ties go to the later step), or the last ones."""
     patience: Annotated[int | None, Range(1)] = None
-    """Stop after this many validations in a row that are worse than the best one; default never, 3 for rows."""
+    """Stop after this many validations in a row that are 0.5 % or more worse than the best one; default never, 3 for
+    rows."""
     checkpoint_every: Annotated[int, Range(1)] = 1000
     """Steps between checkpoints; one is also written every five minutes and at every validation."""
     seed: Seed = 0

@@ -20,6 +20,7 @@ from unordinal.runs.checkpoint import latest_checkpoint, load_checkpoint, step_o
 from unordinal.runs.folder import RunFolder
 from unordinal.train.log import SilentReporter
 from unordinal.train.running import LOG_EVERY, train
+from unordinal.train.validation import Validation, Validator
 
 DATA = load_data(np.random.default_rng(0).choice(3, (300, 8), p=[0.7, 0.2, 0.1]))
 CONFIG = TrainConfig(steps=40, batch_size=16, lr=0.05, validate_every=8, checkpoint_every=5)
@@ -177,3 +178,13 @@ def test_patience_ends_a_run_that_gets_worse(tmp_path: Path) -> None:
     assert result.step < 400
     again = train(Histogram(), DATA, spoilt, OptimConfig(ema=0.0), RunFolder(tmp_path / "patient"))
     assert again.was_finished
+
+
+def test_a_validation_slightly_worse_than_the_best_uses_no_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bits = iter([1.0, 1.002, 1.004, 1.003, 1.004, 1.01, 1.01, 1.004, 1.01, 1.01, 1.01, 0.5])
+    monkeypatch.setattr(Validator, "add_round", lambda self, model, validation: Validation([[next(bits)] * 4]))
+    config = replace(CONFIG, steps=400, patience=3)
+    result = train(Histogram(), DATA, config, OptimConfig(), RunFolder(tmp_path / "level"))
+    assert result.step == 11 * 8

@@ -44,8 +44,9 @@ RECIPES: dict[str, Recipe] = {
 SIZES: tuple[Size, ...] = get_args(Size)
 USUAL_POSITIONS = 256  # of the examples for which the batch sizes were chosen
 MOST_EXAMPLES = 256  # per step, however short they are
-ROW_POSITIONS = 2048  # of a step of rows whose positions are places
 FEW_ROWS = 5000
+ROW_POSITIONS = 2048  # of a step of rows whose positions are places
+FEW_ROWS_POSITIONS = 3600  # the same for fewer than FEW_ROWS rows
 FEW_ROWS_NET: dict[str, Any] = {"width": 64, "num_blocks": 2, "conv": 0, "dropout": 0.2}  # of arm
 MORE_ROWS_NET: dict[str, Any] = {"dropout": 0.1}
 MOST_VALIDATED = 2000  # rows
@@ -120,7 +121,9 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
     names = {name.rpartition(".")[2] for name in chosen}
     positions, train, is_rows = max(1.0, data.mean_symbols), config.train, data.spec.num_places is not None
     parts = 1 if train.accumulate is None else train.accumulate
-    usual = ROW_POSITIONS / positions if is_rows else train.batch_size * USUAL_POSITIONS / positions
+    are_few = len(data.train) < FEW_ROWS
+    row_positions = FEW_ROWS_POSITIONS if are_few else ROW_POSITIONS
+    usual = row_positions / positions if is_rows else train.batch_size * USUAL_POSITIONS / positions
     batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))
     values: dict[str, Any] = {"batch_size": max(parts, batch_size // parts * parts)}
     if is_rows:
@@ -128,7 +131,7 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
     values = {name: value for name, value in values.items() if name not in names}
     config = replace(config, train=replace(train, **values))
     if is_rows and config.recipe == "arm":  # noise makes the rows of a diffusion differ anyway
-        net = FEW_ROWS_NET if len(data.train) < FEW_ROWS else MORE_ROWS_NET
+        net = FEW_ROWS_NET if are_few else MORE_ROWS_NET
         net = {name: value for name, value in net.items() if name not in names}
         config = with_settings(config, {f"model.net.{name}": value for name, value in net.items()})
         values |= net

@@ -33,6 +33,8 @@ from unordinal.train.optim import build_optimizer, clip_gradients, learning_rate
 from unordinal.train.recompute import recompute_blocks
 from unordinal.train.validation import Validation, Validator
 
+CLEARLY_WORSE = 1.005  # times the best bits: less may go away when the learning rate falls
+
 
 class TrainingDivergedError(RunError):
     """The loss or its gradient is no longer a number."""
@@ -52,7 +54,7 @@ class RunState:
     best_rounds: list[list[float]] = field(default_factory=list)  # the draws of their validation
     loss_sum: float = 0.0  # since the last line of metrics
     loss_count: int = 0
-    num_worse: int = 0  # validations since the best one
+    num_worse: int = 0  # validations in a row that were clearly worse than the best one
     finished: bool = False
     spent: list[float | None] = field(default_factory=lambda: [None, None])  # budget of a finished run: steps, seconds
 
@@ -208,7 +210,7 @@ class Loop:
         elif at.best_rounds and self.config.keep == "best":
             is_best, new, best = validator.is_better(model, new, Validation(at.best_rounds), self.published)
             at.best_rounds, at.best_bits = best.rounds, best.bits
-        at.num_worse = 0 if is_best else at.num_worse + 1
+        at.num_worse = at.num_worse + 1 if new.bits > CLEARLY_WORSE * at.best_bits else 0
         if is_best:
             at.best_bits, at.best_step, at.best_rounds = new.bits, at.step, new.rounds
         free_gathered_weights(model)
