@@ -383,7 +383,7 @@ def test_rows_of_places_are_regularised_and_validated_as_a_whole() -> None:
     assert config.train.batch_size == 256
     assert config.train.validate_examples == 50
     assert config.train.patience == 3
-    assert (config.model.net.width, config.model.net.dropout) == (64, 0.2)  # type: ignore[attr-defined]
+    assert (config.model.net.width, config.model.net.dropout) == (64, 0.1)  # type: ignore[attr-defined]
     many = load_data(np.arange(48_000).reshape(6000, 8) % 3)
     more = suited_to(configured("arm"), many)[0].model.net  # type: ignore[attr-defined]
     assert (more.width, more.dropout) == (128, 0.1)
