@@ -236,8 +236,10 @@ def main() -> int:
         prepared(args.folder)
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, resource.RLIM_INFINITY))
-    rng = random.Random(args.seed)
-    found = {"files": fuzz_files(args.folder, args.files, rng), "lines": fuzz_lines(args.folder, args.lines, rng)}
+    found = {  # each with random numbers of its own: files hold paths, whose lengths differ
+        "files": fuzz_files(args.folder, args.files, random.Random(args.seed)),
+        "lines": fuzz_lines(args.folder, args.lines, random.Random(args.seed)),
+    }
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return 1 if found["files"]["findings"] or found["lines"]["findings"] else 0
 
