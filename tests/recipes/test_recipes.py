@@ -314,12 +314,12 @@ def test_a_loop_of_ones_own_reaches_what_fit_reaches(name: str, shape: Any, tmp_
     bits per dimension, as in `fit`: straight-through gradients of discrete flows jump with the rounding of another
     unit.
     """
-    data, num_steps, seed, lr = example_data(shape), 40, 3, 3e-3
+    data, num_steps, seed, lr = example_data(shape), 10, 3, 3e-3
     optim: dict[str, Any] = {"optimizer": "adam", "ema": 0.0, "clip": None, "warmup": 0, "decay_to_zero": False}
     train: dict[str, Any] = {"steps": num_steps, "batch_size": 16, "lr": lr, "seed": seed, "keep": "last"}
     run = fit(name, data, out=tmp_path / "run", progress=False, accumulate=1, beta2=0.999, **train, **optim)
     torch.manual_seed(seed)
-    model = configured(name, "tiny", shape).model.build(data.spec)
+    model = suited_to(configured(name, "tiny", shape), data)[0].model.build_for(data.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     for step in range(num_steps):
         x, _ = data.train.crops(16, generator_of(seed, step, EXAMPLES))
