@@ -44,6 +44,14 @@ def test_labels_are_read_with_each_split(tmp_path: Path) -> None:
     assert data.train.given([0, 5]).tolist() == [[0], [2]]  # type: ignore[union-attr]
 
 
+def test_no_array_of_a_file_is_dropped_silently(tmp_path: Path) -> None:
+    y = np.arange(60) % 3
+    np.savez(tmp_path / "x.npz", x=X, x_label=y, weight=np.ones(60))
+    data = load_data(tmp_path / "x.npz")
+    assert data.spec.labels == (Label("label", ("0", "1", "2")),)
+    assert data.notes == ("ignored arrays: weight",)
+
+
 @pytest.mark.parametrize(
     ("labels", "names", "values"),
     [
@@ -98,13 +106,15 @@ def test_lengths_of_pieces_of_the_rows_are_not_those_of_examples() -> None:
     [
         ({"x": X}, {"num_classes": (2, 3)}, r"`num_classes` has 2 numbers, but examples have shape \(4,\)"),
         ({"x": X + 2}, {"num_classes": (5, 5, 3, 5)}, r"has class 3 in row \d+, column 2, which has 3 classes"),
-        ({"x": X, "label": np.zeros(59, int)}, {}, "`label` has 59 entries, but there are 60 examples"),
-        ({"x": X, "lengths": np.full(60, 5)}, {}, "`lengths` has 5 in row 0; expected 0 to 4"),
-        ({"x": X, "lengths": np.full(60, -1)}, {}, "`lengths` has -1 in row 0; expected 0 to 4"),
-        ({"x": X, "lengths": np.full(7, 1)}, {}, "`lengths` has 7 entries, but there are 60 examples"),
+        ({"x": X, "label": np.zeros(59, int)}, {}, "the array label has 59 entries, but there are 60 examples"),
+        ({"x": X, "lengths": np.full(60, 5)}, {}, "the length of row 0 is 5; expected 0 to 4"),
+        ({"x": X, "lengths": np.full(60, -1)}, {}, "the length of row 0 is -1; expected 0 to 4"),
+        ({"x": X, "lengths": np.full(60, 1.5)}, {}, r"lengths are float64 of shape \(60,\); expected one integer"),
+        ({"x": X, "x_label": np.zeros(7, int)}, {}, "the array x_label has 7 entries, but there are 60 examples"),
+        ({"x": X, "lengths": np.full(7, 1)}, {}, "the array lengths has 7 entries, but there are 60 examples"),
         ({"x": X, "label": np.full(60, -1)}, {}, "the label label is missing everywhere"),
         ({"x": X, "label": np.zeros(60)}, {}, "the label label holds floats; expected integers or texts"),
-        ({"x": np.zeros((60, 4, 4), int) + 1, "lengths": np.full(60, 3)}, {}, "`lengths` are for rows of symbols"),
+        ({"x": np.zeros((60, 4, 4), int) + 1, "lengths": np.full(60, 3)}, {}, "lengths are for rows of symbols"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(arrays: Any, settings: Any, message: str) -> None:

@@ -71,7 +71,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Given, tuple[str, ...]]:
     if isinstance(loaded, np.ndarray):
         return {"": loaded}, Given(), ()
     keys = list(loaded.files)
-    needed = {"x", *SPLITS, *filter(is_about, keys)} if len(keys) > 1 else set(keys)
+    needed = {"x", *SPLITS, *(key for key in keys if is_about(key, keys))} if len(keys) > 1 else set(keys)
     try:
         arrays = {key: loaded[key] if key in needed else None for key in keys}
     except UNREADABLE as error:

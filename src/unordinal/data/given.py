@@ -46,7 +46,7 @@ class GivenSource(ArraySettings):
             raise ValueError(f"expected the keys train, val and test, got {', '.join(map(str, arrays))}")
         named = self.labels if isinstance(self.labels, dict) else {"": self.labels}
         arrays |= {f"label_{name}": values for name, values in named.items() if values is not None}
-        read = {name: np.asarray(v) if is_about(name) else as_array(v) for name, v in arrays.items()}
+        read = {name: np.asarray(v) if is_about(name, arrays) else as_array(v) for name, v in arrays.items()}
         examples, given, ignored = parted(read, "the arrays")
         notes = (f"ignored arrays: {', '.join(ignored)}",) if ignored else ()
         return load_arrays(examples, self, given=given, notes=notes, progress=progress)

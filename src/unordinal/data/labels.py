@@ -2,16 +2,17 @@
 
 An .npz file, or a dict in Python, holds them next to the examples, under these names:
 
-    x                       the examples, or train, val and test
+    x                       the examples, or train, val and test; a single array may have any name
     num_classes             one number, or one for each column; also num_categories
     lengths                 how many symbols of each example count; train_lengths, ... next to train, ...
     label, labels           one label of each example (N,), or several (N, J); train_label, ... next to train, ...
     label_NAME              a label with a name; train_label_NAME, ... next to train, ...
 
-A label is missing where it is negative, or an empty text.
+An array x may also have its lengths and labels as x_lengths and x_label. A label is missing where it is negative, or an
+empty text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,35 +43,37 @@ def parted(arrays: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Given
     """Return the examples, by "train", "val" and "test" or by "", what is given with them, and the names left over."""
     names = list(arrays)
     num = next((name for name in ("num_classes", "num_categories") if name in names), None)
-    is_split = set(SPLITS) <= set(names)
-    about = {name for name in names if is_about(name)}
+    is_split, only = set(SPLITS) <= set(names), ""
+    about = [name for name in names if is_about(name, names)]
     plain = [name for name in names if name not in about]
     if is_split:
         examples = {name: arrays[name] for name in SPLITS}
     elif "x" in names or len(plain) == 1:
-        examples = {"": arrays["x" if "x" in names else plain[0]]}
+        only = "x" if "x" in names else plain[0]
+        examples = {"": arrays[only]}
     else:
         raise ValueError(
             f"{where} has the arrays {', '.join(names) or 'none'}; expected train, val and test, or one array to split"
         )
-    used, given = {"x", *SPLITS, num, *(plain if not is_split else ())}, Given(num_classes=arrays.get(num or ""))
+    used, given = {num, *(SPLITS if is_split else (only,))}, Given(num_classes=arrays.get(num or ""))
     for part, x in examples.items():
-        prefix = f"{part}_" if part else ""
-        lengths = arrays.get(f"{prefix}lengths")
-        if lengths is not None and not (len(lengths) != len(x) and np.sum(lengths) == len(x)):  # not pieces of the rows
-            given.lengths[part] = checked_number(lengths, x, f"{prefix}lengths", where)
-            used.add(f"{prefix}lengths")
-        for name in names:
-            if name.startswith(f"{prefix}label"):
+        for name in about:
+            short = name.removeprefix(f"{part or only}_")
+            if part and short == name:  # of another part, or of none
+                continue
+            if short == "lengths" and not (len(arrays[name]) != len(x) and np.sum(arrays[name]) == len(x)):
+                given.lengths[part] = checked_number(arrays[name], x, name, where)  # not the lengths of pieces of rows
+                used.add(name)
+            elif short.startswith("label"):
                 found = checked_number(arrays[name], x, name, where)
-                given.labels.setdefault(part, {}).update(named_labels(name.removeprefix(prefix), found))
+                given.labels.setdefault(part, {}).update(named_labels(short, found))
                 used.add(name)
     return examples, given, [name for name in names if name not in used]
 
 
-def is_about(name: str) -> bool:
-    """Return whether an array says something about examples instead of holding them."""
-    rest = next((name.removeprefix(f"{part}_") for part in SPLITS if name.startswith(f"{part}_")), name)
+def is_about(name: str, names: Collection[str]) -> bool:
+    """Return whether an array says something about examples, those of another array or all, instead of holding them."""
+    rest = next((name.removeprefix(f"{other}_") for other in names if name.startswith(f"{other}_")), name)
     return rest.startswith("label") or rest in ("lengths", "num_classes", "num_categories")
 
 
@@ -79,7 +82,7 @@ def checked_number(values: Any, x: Any, name: str, where: str) -> np.ndarray:
     found = np.asarray(values)
     if found.ndim == 0 or len(found) != len(x):
         num = len(found) if found.ndim else 1
-        raise ValueError(f"{where}: `{name}` has {num:,} entries, but there are {len(x):,} examples")
+        raise ValueError(f"{where}: the array {name} has {num:,} entries, but there are {len(x):,} examples")
     return found
 
 
@@ -121,10 +124,14 @@ def encoded(
 def ended(x: np.ndarray, lengths: np.ndarray, num_classes: int, where: str) -> np.ndarray:
     """Return rows (N, L) with the number `num_classes` at all positions after the end of each."""
     if x.ndim != 2:
-        raise ValueError(f"{where}: `lengths` are for rows of symbols, (N, length); got shape {x.shape}")
-    if not np.issubdtype(lengths.dtype, np.integer) or lengths.min() < 0 or lengths.max() > x.shape[1]:
-        row = int(np.flatnonzero((lengths < 0) | (lengths > x.shape[1]))[0])
-        raise ValueError(f"{where}: `lengths` has {lengths[row]} in row {row}; expected 0 to {x.shape[1]}")
+        raise ValueError(f"{where}: lengths are for rows of symbols, (N, length); got shape {x.shape}")
+    if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):
+        raise ValueError(
+            f"{where}: lengths are {lengths.dtype} of shape {lengths.shape}; expected one integer for each row"
+        )
+    wrong = np.flatnonzero((lengths < 0) | (lengths > x.shape[1]))
+    if len(wrong):
+        raise ValueError(f"{where}: the length of row {wrong[0]} is {lengths[wrong[0]]}; expected 0 to {x.shape[1]}")
     return np.where(np.arange(x.shape[1]) < lengths[:, None], x, num_classes)
 
 
