@@ -46,6 +46,8 @@ LEARNED = [name for name, recipe in RECIPES.items() if recipe.settings is not Tr
 
 def small_flags(preset: str, data: str = "") -> list[str]:
     """Flags that make a model a few weights large: that of an experiment, or one by name for its data."""
+    if data.endswith(".csv"):
+        return [*RUN, *SMALL_MODELS.get(preset, [])] if preset in LEARNED else []
     if preset in ("uniform", "absorbing"):  # came after the paper
         heads = "--model.net.global-heads" if preset == "uniform" else "--model.net.num-heads"
         return [*RUN, "--length", "32", "--model.net.width", "16", "--model.net.num-blocks", "1", heads, "2"]

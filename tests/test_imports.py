@@ -34,7 +34,7 @@ ORDER = [
     {"pretrained"},
     {"run"},
     {"api"},
-    {"cli", "web"},
+    {"cli", "web", "sklearn"},
     {"__main__", "__init__"},
 ]
 

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import Cli, small_flags
+from conftest import LEARNED, Cli, small_flags
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,14 +31,21 @@ def shortened(words: list[str]) -> list[str]:
             del kept[kept.index(flag) : kept.index(flag) + 2]
     if "--size" in kept:
         del kept[kept.index("--size") : kept.index("--size") + 2]
-    return [*kept, *small_flags(kept[1], data), "--steps", "2"]
+    steps = ["--steps", "2"] if kept[1] in LEARNED or "/" in kept[1] else []
+    return [*kept, *small_flags(kept[1], data), *steps]
 
 
-@pytest.mark.parametrize("name", ["README.md", pytest.param("docs/quickstart.md", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/tables.md", pytest.param("docs/quickstart.md", marks=pytest.mark.slow)]
+)
 def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unordinal.web.server.serve", lambda *_: None)  # it would serve until it is stopped
     monkeypatch.setattr("unordinal.cli.serve.check_port", lambda *_: None)
     (tmp_path / "book.txt").write_text("It is a truth universally acknowledged, " * 200)
+    people = "age,income,job\n" + "".join(
+        f"{17 + n % 60},{'>50K' if n % 3 else '<=50K'},{'ab'[n % 2]}\n" for n in range(600)
+    )
+    (tmp_path / "people.csv").write_text(people + "30,,a\n")
     (tmp_path / "letters.txt").write_text("a truth universally acknowledged " * 200)
     shown = commands(ROOT / name)
     assert len(shown) >= 3

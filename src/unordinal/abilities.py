@@ -20,10 +20,6 @@ Marginals = Callable[..., Tensor]
 """Returns the log-probability (B,) of the known positions of examples (B, *D), which have -1 elsewhere, with the others
 summed out; takes labels as `cond`."""
 
-Conditional = Callable[..., Tensor]
-"""Returns the log-probabilities (B, K) of the classes of one position of a sequence, given the known positions of
-examples (B, L), which have -1 elsewhere, and the number of the position; takes labels as `cond`."""
-
 Reconstruct = Callable[..., Tensor]
 """Returns what the model makes of examples that it has seen only in part: (B, *D) -> (B, *D); takes a `generator`."""
 
@@ -40,6 +36,22 @@ class Times:
 
     num: int | None
     elbo_at: Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The distributions of free positions of a sequence given known ones.
+
+    Args:
+        log_probs: returns the log-probabilities (B, K) of the classes of each of some positions, a list, given the
+            known positions of examples (B, L), which have -1 elsewhere; takes labels as `cond`. What it returns for an
+            example in which the position is known has no meaning.
+        spread: returns how much the orders of a model disagree about a position: the standard deviation over orders of
+            the probabilities of its classes, (B, K); None if a model has a single distribution.
+    """
+
+    log_probs: Callable[..., list[Tensor]]
+    spread: Callable[[Tensor, int], Tensor] | None = None
 
 
 class Stepper(Protocol):

@@ -13,12 +13,15 @@ from torch import Tensor
 
 from unordinal.numerics import Rng, draw_categorical
 
+Numbers = Sequence[tuple[float, ...] | None]
+
 
 class Classes:
     """The number of classes of every position, or of each column, and the functions that need to know it.
 
     Args:
         num: the number of classes K, or one number for each column.
+        numbers: for each column the numbers that its first classes stand for, or None if they have no order.
 
     Attributes:
         columns: the number of classes of each column; empty if all positions have equally many.
@@ -32,8 +35,9 @@ class Classes:
     tensor([[0.5000, 0.3333, 0.5000]])
     """
 
-    def __init__(self, num: "int | Sequence[int] | Classes"):
+    def __init__(self, num: "int | Sequence[int] | Classes", numbers: "Numbers" = ()):
         given: int | Sequence[int] = (num.columns or num.most) if isinstance(num, Classes) else num
+        self.numbers: Numbers = num.numbers if isinstance(num, Classes) else numbers
         self.columns: tuple[int, ...] = () if isinstance(given, int) else tuple(int(k) for k in given)
         self.most: int = given if isinstance(given, int) else max(self.columns, default=0)
         if self.most < 2 or min(self.columns, default=1) < 1:

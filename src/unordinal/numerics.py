@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -218,3 +219,13 @@ def one_hot(x: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     return (x.unsqueeze(-1) == torch.arange(num_classes, device=x.device)).to(dtype)
+
+
+def mutual_information(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> float:
+    """Return the mutual information of two columns in nats, less the bias that counting adds to it."""
+    joint = np.bincount(a.astype(np.int64) * sizes[1] + b, minlength=sizes[0] * sizes[1]).reshape(sizes) / len(a)
+    outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    seen = joint > 0
+    raw = float((joint[seen] * np.log(joint[seen] / outer[seen])).sum())
+    num = (int((joint.sum(axis=1) > 0).sum()) - 1) * (int((joint.sum(axis=0) > 0).sum()) - 1)
+    return raw - num / (2 * len(a))

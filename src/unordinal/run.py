@@ -1,10 +1,11 @@
 """A trained run: its model, the description of its data, and the requests that it answers."""
 
+import math
 import os
 import shutil
 import tempfile
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.exact import score_pmf
 from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
+from unordinal.names import counted
 from unordinal.pretrained import is_pretrained, pretrained_folder
 from unordinal.pretrained.card import card_of
 from unordinal.pretrained.hub import fetched, is_hub, push
@@ -108,7 +110,11 @@ class Run:
             return score_pmf(self.model, loaded.pmf, asked)
         part = loaded.split(asked.split or "test")
         name = part.short_name or asked.split or "test"
-        return score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
+        score = score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
+        widths = self.spec.log_widths(part.symbols[: score.num_examples])
+        if widths is None:
+            return score
+        return replace(score, value_bits=score.bits_per_example + float(widths.mean()) / math.log(2))
 
     def measured(self, asked: Measure) -> list[Line]:
         """Measure every line of a text, or every example."""
@@ -119,9 +125,9 @@ class Run:
     correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
     fill = method(Fill, lambda run, asked: run.filled(asked))
     fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
-    predict = method(Predict, lambda run, asked: predict(run.model, run.spec, asked))
+    predict = method(Predict, lambda run, asked: predict(run.model, run.spec, asked)[0])
     fill_rows = method(FillRows, lambda run, asked: fill_rows(run.model, run.spec, asked)[0])
-    measure_rows = method(MeasureRows, lambda run, asked: measure_rows(run.model, run.spec, asked))
+    measure_rows = method(MeasureRows, lambda run, asked: measure_rows(run.model, run.spec, asked)[0])
     bits = method(Measure, lambda run, asked: [line.bits for line in run.measured(asked)])
 
     def save(self, path: str | os.PathLike[str], *, licence: str | None = None) -> None:
@@ -137,7 +143,13 @@ class Run:
         (Path(path) / "README.md").write_text(card)
 
     def push_to_hub(
-        self, name: str, *, private: bool = False, token: str | None = None, licence: str | None = None
+        self,
+        name: str,
+        *,
+        private: bool = False,
+        token: str | None = None,
+        licence: str | None = None,
+        publish_values: bool = False,
     ) -> str:
         """Send configuration, weights and a model card to the Hugging Face hub; needs the extra `hub`.
 
@@ -146,10 +158,17 @@ class Run:
             private: whether only the owner sees it, if it is made.
             token: a token of the hub; by default the one that `hf auth login` stored.
             licence: the licence of the weights, for the card.
+            publish_values: agree that the values of the data that the description of a table or of labels holds, such
+                as the names of categories, are sent along.
 
         Returns:
             The address of the model. `unordinal.load("hf:owner/name")` loads it.
         """
+        if self.spec.num_values and not publish_values:
+            raise ValueError(
+                f"the description of {self.spec.name} holds {counted(self.spec.num_values, 'value')} of the data, such "
+                "as names of categories and edges of bins, which would be sent along; give `publish_values` to agree"
+            )
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "model", licence=licence)
             return push(Path(folder) / "model", name, private=private, token=token)

@@ -19,3 +19,12 @@ def test_demo_end_to_end(cli: Cli) -> None:
     assert page.count("data:image/png;base64,") == 3  # two losses and a chain
     assert "http" not in page.replace("<!doctype html>", "")
     assert free_name(Path("runs/demo")) == Path("runs/demo-2")
+
+
+def test_the_demo_of_a_table_goes_from_csv_to_synthetic_csv(cli: Cli) -> None:
+    result = cli("demo", "table", "--minutes", "0.03", "--json")
+    assert result.code == 0, result.err
+    folder = Path(result.json["folder"])
+    assert len((folder / "new.csv").read_text().splitlines()) == 6001
+    assert "data:image/png" in (folder / "report.html").read_text()
+    assert "$ unordinal train arm" in result.err

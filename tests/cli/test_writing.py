@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,3 +138,41 @@ def test_a_name_without_an_ending_is_a_folder(tmp_path: Path) -> None:
 def test_texts_are_not_written_as_pictures(cli: Cli, trained: Path) -> None:
     refused(cli("sample", trained, "--num", 1, "--steps", 2, "--out", "x.png"), "pictures are for maps")
     assert not Path("x.png").exists()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+def test_many_rows_are_written_in_parts_and_continue_after_an_interruption(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pandas as pd
+
+    from unordinal.api import fit
+    from unordinal.cli import run, sample
+    from unordinal.tasks import shards
+
+    fit("chow-liu", "cafe", num_rows=500, out=tmp_path / "tree", progress=False)
+    monkeypatch.setattr(sample, "MANY_ROWS", 100)
+    words = ["sample", str(tmp_path / "tree"), "--num", "300", "--batch-size", "3", "--where", "weather=hot"]
+    calls, write = [], shards.write_shard
+
+    def interrupted(folder: Path, index: int, *rest: Any) -> None:
+        calls.append(index)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        write(folder, index, *rest)
+
+    monkeypatch.setattr(shards, "write_shard", interrupted)
+    out = tmp_path / f"new{ending}"
+    assert run([*words, "--out", str(out)]) == 130
+    assert not out.exists()
+    assert run([*words, "--out", str(out)]) == 0
+    assert calls == [0, 1, 2, 2, 3]  # 96 rows in a file: what was drawn is kept
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("new")] == [f"new{ending}"]
+    read = {".csv": pd.read_csv, ".tsv": lambda path: pd.read_csv(path, sep="\t"), ".parquet": pd.read_parquet}
+    frame = read[ending](out)
+    assert len(frame) == 300
+    assert set(frame["weather"]) == {"hot"}
+    monkeypatch.setattr(shards, "write_shard", write)
+    again = tmp_path / f"again{ending}"
+    assert run([*words, "--out", str(again)]) == 0
+    pd.testing.assert_frame_equal(read[ending](again), frame)

@@ -11,6 +11,7 @@ import pytest
 
 from unordinal.api import fit, load
 from unordinal.data import load_data, source_of
+from unordinal.data.schema import Column
 from unordinal.data.tables import TableSource
 
 CSV = 'name,code,score\nann,007,1.5\nbob,010,?\n"c, d",007,\nann,010,2.5\n'
@@ -101,7 +102,7 @@ def test_a_run_of_a_table_samples_scores_and_is_loaded(tmp_path: Path) -> None:
         ("a,b\n", "has a header and no rows"),
         ("a,b\n1,2\n3\n", "cannot be read as a table with 2 columns"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
-        ("a,\n1,2\n", "two columns are called ''"),
+        ("a,\n1,2\n", "column 2 has no name"),
         ("1,2\n3,4\n", "has no header: its first row holds numbers"),
         ("a\n" + "\n".join(f"t{i}" for i in range(100)), "all values of a differ; leave the column out with `drop` a"),
         ("a,b\nx,y\nx,y\n", "every column of .* is constant"),
@@ -134,3 +135,54 @@ def test_paths_and_frames_are_recognised(tmp_path: Path) -> None:
     assert isinstance(source_of(rows()), TableSource)
     assert isinstance(source_of(written(tmp_path, CSV)), TableSource)
     assert source_of(f"table:{tmp_path / 't.csv'}").name == f"table:{tmp_path / 't.csv'}"
+
+
+def test_numbers_drawn_from_bins_have_the_resolution_of_the_column() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "price": np.round(rng.gamma(3, 2, 3000), 2),
+        "income": rng.integers(0, 300, 3000) * 1000,
+        "day": np.datetime64("2025-01-01") + rng.integers(0, 365, 3000).astype("timedelta64[D]"),
+        "weight": rng.standard_normal(3000),
+    })  # fmt: skip
+    data = load_data(frame, shuffle=False)
+    assert [column.step for column in data.spec.schema] == [0.01, 1000.0, 86_400e6, 0.0]
+    drawn = data.spec.frame(data.train.symbols)
+    assert (drawn["price"] == drawn["price"].round(2)).all()
+    assert drawn["price"].nunique() > 300
+    assert (drawn["income"] % 1000 == 0).all()
+    assert (drawn["day"] == drawn["day"].dt.normalize()).all()
+    for place, column in enumerate(data.spec.schema):  # the values drawn lie in their bins
+        assert (column.encode(drawn[column.name]) == data.train.symbols[:, place]).all()
+    widths = data.spec.schema[1].log_widths()
+    low, high = data.spec.schema[1].bins[3]
+    assert np.exp(widths[3]) == pytest.approx((high - low) / 1000 + 1)
+
+
+def test_numbers_between_two_bins_belong_to_one_of_them() -> None:
+    column = Column("v", "float64", bins=((0.0, 1.0), (1.1, 1.1), (1.2, 2.0), (2.1, 2.1), (2.2, 2.2)), step=0.1)
+    found = column.encode(pd.Series([1.05, 1.1, 1.15, 2.05, 2.15, 2.2, 2.3, -0.1]))
+    assert found.tolist() == [0, 1, 2, 2, -1, 4, -1, -1]
+
+
+def test_whole_numbers_with_gaps_are_the_same_numbers_as_floats() -> None:
+    frame = pd.DataFrame({"n": [1, 2, 3, 4] * 50, "x": [0.5, 1.0] * 100})
+    schema = load_data(frame, shuffle=False).spec.schema
+    assert schema[0].encode(pd.Series([2.0, 4.0])).tolist() == [1, 3]
+    assert schema[0].encode(pd.Series([2.5, 4.0])).tolist() == [-1, -1]
+    assert schema[1].encode(pd.Series([1, 1])).tolist() == [1, 1]
+
+
+def test_a_common_date_has_a_class_of_its_own_and_dates_come_back_within_their_bins() -> None:
+    common = pd.Timestamp("2021-03-04 05:06:07")
+    days = pd.Series([*pd.date_range("2020-01-01", periods=300, freq="D"), *[common] * 100], name="day")
+    data = load_data(pd.DataFrame({"day": days, "kind": ["a", "b"] * 200}), shuffle=False, split="400,0,0")
+    column = data.spec.schema[0]
+    codes = column.encode(days)
+    lows = [low for low, _ in column.bins]
+    assert len(set(lows)) == len(lows)
+    assert set(codes[300:]) == {column.class_of("2021-03-04T05:06:07")}
+    assert set(codes[:300]).isdisjoint(codes[300:])
+    drawn = column.decode(codes, np.random.default_rng(0))
+    assert (column.encode(drawn) == codes).all()
+    assert (drawn[300:] == common).all()

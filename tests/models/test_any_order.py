@@ -101,4 +101,19 @@ def test_the_distribution_of_a_place_given_others_follows_from_the_orders() -> N
             joint = model.orders(EVENTS, order).exp()
             fits = ((known[0] < 0) | (known[0] == EVENTS)).all(dim=1)
             total += torch.stack([joint[fits & (EVENTS[:, place] == k)].sum() for k in range(SIZES[place])])
-        torch.testing.assert_close(model.log_probs_given(known, place)[0].exp(), total / total.sum())
+        torch.testing.assert_close(model.log_probs_given(known, [place])[0][0].exp(), total / total.sum())
+
+
+@torch.no_grad()
+def test_all_free_places_are_predicted_in_one_pass_and_orders_differ_by_their_spread() -> None:
+    model, known = made(), torch.tensor([[1, -1, 0, -1], [-1, 2, -1, -1]])
+    both = model.log_probs_given(known, [1, 3])
+    for place, found in zip((1, 3), both, strict=True):
+        torch.testing.assert_close(found, model.log_probs_given(known, [place])[0])
+        torch.testing.assert_close(found.exp().sum(dim=1), torch.ones(2, dtype=torch.float64))
+    spread = model.conditional.spread
+    assert spread is not None
+    assert float(spread(known, 1).max()) > 0
+    alone = made(num_orders=1)
+    assert alone.conditional.spread is not None
+    assert float(alone.conditional.spread(known, 1).max()) == 0

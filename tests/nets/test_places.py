@@ -9,7 +9,7 @@ from torch import nn
 from unordinal.columns import Classes
 from unordinal.nets import places
 from unordinal.nets.classes import ClassTransformer
-from unordinal.nets.places import LabelEmbedding, PlaceEmbedding, PlaceHeads, embedding_of, head_of
+from unordinal.nets.places import LabelEmbedding, PlaceEmbedding, PlaceHeads, embedding_of, head_of, number_features
 from unordinal.nets.sequence import DenoisingTransformer
 from unordinal.nets.transformer import TimeTransformer
 
@@ -110,3 +110,29 @@ def test_positions_after_an_end_are_not_seen(kind: type[nn.Module]) -> None:
     alone = net(x, t)
     padded = net(torch.cat([x, torch.full((1, 3), 3)], dim=1), t)
     torch.testing.assert_close(padded[:, :4], alone)
+
+
+def test_classes_that_stand_for_numbers_share_weights_with_their_neighbours() -> None:
+    features = number_features((1.0, 2.0, 3.0, 100.0), 6)
+    assert features.shape[0] == 6
+    assert bool((features[4:] == 0).all())  # other and missing
+    near, far = ((features[0] - features[k]).norm() for k in (1, 3))
+    assert float(near) < float(far)
+    classes = Classes((4, 2), ((1.0, 2.0, 3.0), None))
+    heads = PlaceHeads(classes, 2, width=8)
+    h = torch.randn(5, 2, 8)
+    assert bool((heads(h) == 0).all())  # they start at zero, as all outputs do
+    for weight in heads.parameters():
+        nn.init.normal_(weight)
+    logits = heads(h)
+    for place in range(2):
+        torch.testing.assert_close(heads.at(h[:, place], place), classes.at(logits, place))
+    assert list(heads.smooth) == ["1"]  # a group without numbers has no further weights
+
+
+def test_outputs_start_at_the_frequencies_of_the_classes() -> None:
+    heads = PlaceHeads(Classes((2, 3)), 2, width=4)
+    x = torch.tensor([[0, 2], [0, 2], [0, 0], [1, 2]])
+    heads.start_at(x)
+    p = torch.softmax(heads.at(torch.zeros(1, 4), 1), dim=-1)
+    torch.testing.assert_close(p[0], torch.tensor([1.5, 0.5, 3.5]) / 5.5)

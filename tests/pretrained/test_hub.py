@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from unordinal.api import fit
 from unordinal.pretrained.hub import check_name, fetched, is_hub
 
 pytest.importorskip("huggingface_hub")
@@ -153,3 +154,11 @@ def test_a_name_that_cannot_be_one_is_refused(name: str) -> None:
 def test_good_names() -> None:
     for name in ("me/fox", "me-2/fox_1.5"):
         check_name(name)
+
+
+def test_values_of_the_data_are_sent_only_if_the_user_agrees(tmp_path: Path) -> None:
+    run = fit("chow-liu", "cafe", num_rows=300, progress=False)
+    with pytest.raises(ValueError, match=r"holds \d+ values of the data, .* give `publish_values` to agree"):
+        run.push_to_hub("owner/name")
+    run.save(tmp_path / "run")
+    assert f"{run.spec.num_values:,}" in (tmp_path / "run" / "README.md").read_text()

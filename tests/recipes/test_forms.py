@@ -4,11 +4,15 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from contracts import chi_square_p_value
 from torch import Tensor, nn
 
+import unordinal
+from unordinal.api import fit
 from unordinal.data.spec import DataSpec, Label
 from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
@@ -17,6 +21,7 @@ from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import CategoricalModel
 from unordinal.models.diffusion import Diffusion
+from unordinal.nets.places import PlaceHeads
 from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, configured
 
@@ -279,3 +284,46 @@ def test_a_process_of_ones_own_has_equal_classes() -> None:
     noise: NoiseProcess = UniformNoise(5, cosine_schedule(3))
     assert noise.classes.columns == ()
     assert noise.pad is None
+
+
+@pytest.mark.parametrize("name", ["arm", "absorbing", "multinomial", "uniform", "chow-liu"])
+def test_all_mass_of_a_diagonal_stays_there(name: str) -> None:
+    """Two columns of 5 classes that are always equal."""
+    x = np.random.default_rng(0).integers(0, 5, 2000)
+    settings: dict[str, Any] = {} if name == "chow-liu" else {"steps": 300, "net.width": 32, "net.num_blocks": 2}
+    if name in ("arm", "absorbing"):
+        settings["net.num_heads"] = 2
+    run = fit(name, pd.DataFrame({"a": x, "b": x}), progress=False, **settings)
+    drawn = run.sample(1000)
+    assert float((drawn["a"] == drawn["b"]).mean()) >= 0.99
+
+
+@pytest.mark.parametrize("name", ["arm", "absorbing", "multinomial", "uniform"])
+def test_a_thousand_binary_columns_train_without_nan(name: str) -> None:
+    x = (np.random.default_rng(0).random((60, 1000)) < 0.3).astype(np.int64)
+    settings: dict[str, Any] = {"steps": 3, "batch_size": 2, "net.width": 16, "net.num_blocks": 1, "net.conv": 0}
+    if name in ("arm", "absorbing"):
+        settings["net.num_heads"] = 1
+    run = fit(name, x, progress=False, validate_examples=2, **settings)
+    assert math.isfinite(run.score(num_examples=1, split="val").bits_per_dim)
+    assert bool((run.sample(1) < 2).all())
+
+
+@pytest.mark.parametrize("name", ["arm", "absorbing", "multinomial"])
+def test_outputs_grow_with_the_sum_of_the_classes(name: str) -> None:
+    """One column of 1,000 classes and 49 of two: a row of logits has 1,098 numbers, not 50,000."""
+    sizes = (1000, *[2] * 49)
+    model = unordinal_model(name, sizes)
+    seen: list[int] = []
+    for part in model.modules():
+        if isinstance(part, PlaceHeads):
+            part.register_forward_hook(lambda _module, _given, out: seen.append(out.numel()))
+    x = torch.zeros(3, 50, dtype=torch.long)
+    model.training_loss(x).sum().backward()
+    assert seen
+    assert max(seen) <= 2 * 3 * sum(sizes)  # absorbing noise has two masks of each row
+
+
+def unordinal_model(name: str, sizes: tuple[int, ...]) -> CategoricalModel:
+    settings: dict[str, Any] = {"order": "any"} if name == "arm" else {}
+    return getattr(unordinal, name)(sizes, len(sizes), **settings)

@@ -34,10 +34,10 @@ def enumerated(run: Run) -> tuple[torch.Tensor, torch.Tensor]:
 def test_a_column_is_predicted_from_the_others_and_never_as_missing(tree: Run) -> None:
     events, p = enumerated(tree)
     rows = pd.DataFrame({"kind": ["frog", None], "colour": ["green", "brown"]})  # without the column itself
-    found = predict(tree.model, tree.spec, Predict(rows, "legs"))
+    found, _ = predict(tree.model, tree.spec, Predict(rows, "legs"))
     assert list(found.columns) == ["3", "4"]
     np.testing.assert_allclose(found.sum(axis=1), 1)
-    _, known = read_rows(tree.spec, rows)
+    known = read_rows(tree.spec, rows).known
     for row, given in enumerate(known):
         fits = ((given < 0) | (events == given)).all(dim=1)
         each = torch.stack([p[fits & (events[:, 2] == k)].sum() for k in range(2)])
@@ -59,21 +59,45 @@ def test_missing_cells_are_filled_and_others_stay(how: Any, tree: Run) -> None:
 
 def test_rows_and_cells_are_ranked_by_their_surprise(tree: Run) -> None:
     rows = pd.DataFrame({"kind": ["frog"] * 5 + ["toad"], "colour": ["green"] * 5 + ["green"], "legs": [4] * 6})
-    found = measure_rows(tree.model, tree.spec, MeasureRows(rows))
+    found, _ = measure_rows(tree.model, tree.spec, MeasureRows(rows))
     assert found["row"].iloc[0] == 6  # a green toad
     assert found["cell"].iloc[0] in ("kind", "colour")
     assert found["bits"].is_monotonic_decreasing
-    _, known = read_rows(tree.spec, rows)
+    known = read_rows(tree.spec, rows).known
     expected = -tree.model.elbo(known).double() / np.log(2)
     np.testing.assert_allclose(np.sort(found["bits"]), np.sort(expected.numpy()), rtol=1e-5)
     gone = rows.assign(legs=pd.Series([None] * 6, dtype="Int64"))
-    summed = measure_rows(tree.model, tree.spec, MeasureRows(gone, cells=0))
+    summed, _ = measure_rows(tree.model, tree.spec, MeasureRows(gone, cells=0))
     events, p = enumerated(tree)
     given = known[5].clone()
     given[2] = -1
     fits = ((given < 0) | (events == given)).all(dim=1)
     bits = float(summed.loc[summed["row"] == 6, "bits"].iloc[0])
     assert bits == pytest.approx(-float(p[fits].sum().log2()), rel=1e-5)
+
+
+def test_unknown_values_are_left_out_of_bits_named_and_counted(tree: Run) -> None:
+    rows = animals().iloc[:6].assign(kind=["frog", "dragon", "toad", "newt", "elf", "frog"])
+    found, read = measure_rows(tree.model, tree.spec, MeasureRows(rows, cells="all"))
+    assert sorted(found["row"]) == [1, 3, 4, 6]
+    assert read.num_left_out == 2
+    assert "row 2: kind has the value 'dragon'" in read.note
+    with pytest.raises(ValueError, match="row 2: kind has the value 'dragon'"):
+        measure_rows(tree.model, tree.spec, MeasureRows(rows, strict=True))
+    other = fit("chow-liu", animals(), other=True, progress=False)  # the class `other` takes them
+    assert len(measure_rows(other.model, other.spec, MeasureRows(rows))[0]) == 6
+
+
+def test_probabilities_of_missing_cells_are_listed_and_agree_with_predictions(tree: Run) -> None:
+    rows = animals().iloc[:40].assign(legs=4)
+    holed = rows.assign(colour=rows["colour"].where(np.arange(40) % 4 > 0, None))
+    listed, num = fill_rows(tree.model, tree.spec, FillRows(holed, how="probabilities"))
+    assert num == 10
+    assert len(listed) == 10 * 3
+    np.testing.assert_allclose(listed.groupby("row")["probability"].sum(), 1)
+    expected, _ = predict(tree.model, tree.spec, Predict(holed, "colour"))
+    for row, part in listed.groupby("row"):
+        np.testing.assert_allclose(part["probability"], expected.iloc[int(str(row)) - 1][part["value"]])
 
 
 def test_what_cannot_be_done_is_refused(tree: Run) -> None:
@@ -98,7 +122,7 @@ def test_networks_predict_fill_and_measure(name: str) -> None:
     small: Any = {"net.width": 16, "net.num_heads": 1, "net.num_blocks": 1}
     run = fit(name, animals(), steps=150, progress=False, **small)
     rows = animals().iloc[:50]
-    found = predict(run.model, run.spec, Predict(rows, "colour"))
+    found, _ = predict(run.model, run.spec, Predict(rows, "colour"))
     assert float((found.idxmax(axis=1).to_numpy() == rows["colour"].to_numpy()).mean()) > 0.7
     assert fill_rows(run.model, run.spec, FillRows(rows))[1] == int(rows["legs"].isna().sum())
-    assert len(measure_rows(run.model, run.spec, MeasureRows(rows))) == 50
+    assert len(measure_rows(run.model, run.spec, MeasureRows(rows))[0]) == 50

@@ -55,12 +55,14 @@ class BitsArgs(MachineArgs):
 
 
 def main(words: Words) -> int:
+    from unordinal.data.tables import is_table
+    from unordinal.tasks.cells import MeasureRows
     from unordinal.tasks.lines import Measure
 
-    args, values = parse(words, BitsArgs, Measure, skip=("text",))
+    args, values, of_rows = parse(words, BitsArgs, Measure, MeasureRows, skip=("text", "data"))
     check_output(args.html)
-    if args.file is not None and args.file.suffix.lower() in (".csv", ".tsv", ".parquet"):
-        return table_bits(args)
+    if args.file is not None and is_table(args.file):
+        return table_bits(args, of_rows)
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")
     text = given_text(args.text, args.file)
@@ -93,19 +95,24 @@ def main(words: Words) -> int:
     return 0
 
 
-def table_bits(args: BitsArgs) -> int:
+def table_bits(args: BitsArgs, values: dict[str, Any]) -> int:
     """Rank the rows of a table, and name the most surprising cell of each."""
     from unordinal.cli.writing import write_frame
-    from unordinal.tasks.cells import MOST_CELLS, MeasureRows, measure_rows
+    from unordinal.tasks.cells import MeasureRows, measure_rows
 
     run = args.load(args.run)
-    wanted = MOST_CELLS if args.top is None else args.top
-    found = measure_rows(run.model, run.spec, MeasureRows(str(args.file), cells=wanted, progress=progress))
+    wanted = {} if args.top is None else {"cells": args.top}
+    asked = MeasureRows(str(args.file), **{**wanted, **values}, progress=progress)
+    found, rows = measure_rows(run.model, run.spec, asked)
     shown = found if args.top is None else found.head(args.top)
     write_frame(shown, None, shows=not args.json)
     say("Bits of each row, the most surprising first, and its most surprising cell given all others.")
+    if rows.num_left_out:
+        say(f"Note: {counted(rows.num_left_out, 'row')} left out; {rows.note}.")
     if args.json:
-        print_json({"unit": "bits per row", "rows": shown.to_dict(orient="records"), "run": args.run})
+        records = shown.to_dict(orient="records")
+        left_out = {"rows_left_out": rows.num_left_out}
+        print_json({"unit": "bits per row", "rows": records, **left_out, "run": args.run})
     return 0
 
 

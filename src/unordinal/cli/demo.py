@@ -1,11 +1,12 @@
 """`unordinal demo`: show what the bundled models can do, then train on text that every Python has."""
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from unordinal.cli.common import MachineArgs
-from unordinal.cli.parsing import parse
+from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.settings import Range
@@ -34,11 +35,16 @@ class DemoArgs(MachineArgs):
     to those of count models and xz, samples of both models, and how one sample emerges from noise. It leaves the runs
     and a report.html under runs/.
 
+    `unordinal demo table` goes from a CSV file to a synthetic one instead, on a generated table.
+
     Examples:
         unordinal demo
         unordinal demo --minutes 3
+        unordinal demo table
     """
 
+    what: Annotated[Literal["text", "table"], POSITIONAL] = "text"
+    """What to show: models of text, or of a table."""
     minutes: Annotated[float, Range(above=0)] = 12.0
     """Longest training time of both models together; they take about three minutes on two free cores."""
     out: Path | None = None
@@ -65,6 +71,8 @@ def main(words: Words) -> int:
 
     if not args.minutes > 0:
         raise ValueError(f"--minutes must be above 0, got {args.minutes:g}")
+    if args.what == "table":
+        return table_demo(args)
     show_pretrained(args)
     data = load_data("docs", alphabet="text8", progress=progress)
     folder = args.out or free_name(Path("runs") / "demo")
@@ -85,6 +93,43 @@ def main(words: Words) -> int:
             for name, part in results.items()
         }
         print_json({"models": values, "baselines": others, "unit": data.spec.unit, "report": str(report)})
+    return 0
+
+
+TABLE_MINUTES = 0.8  # of training
+TABLE_COMMANDS = (
+    "train chow-liu --data {0}/orders.csv --out {0}/tree",
+    "train arm --data {0}/orders.csv --out {0}/arm --minutes {1:g} --seed {2}",
+    "evaluate {0}/tree",
+    "evaluate {0}/arm",
+    "sample {0}/arm --num 6000 --out {0}/new.csv --seed {2}",
+    "sample {0}/arm --num 4 --where weather=hot --where drink=tea --seed {2}",
+    "bits {0}/orders.csv --run {0}/arm --top 3",
+    "fill --run {0}/arm --file {0}/orders.csv --out {0}/filled.csv",
+    "report {0}/orders.csv {0}/new.csv --target drink --out {0}/report.html --rows 1500",
+)
+
+
+def table_demo(args: DemoArgs) -> int:
+    """Run the commands that lead from a generated CSV file to a synthetic one; return the exit code."""
+    from unordinal.cli import run
+    from unordinal.cli.train import free_name
+    from unordinal.cli.writing import write_frame
+    from unordinal.data.cafe import CafeSource
+
+    folder = args.out or free_name(Path("runs") / "demo-table")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_frame(CafeSource(rows_seed=args.seed).read(), folder / "orders.csv")
+    say(f"A generated table of orders in a café: {folder / 'orders.csv'}")
+    for command in TABLE_COMMANDS:
+        words = command.format(shlex.quote(str(folder)), min(TABLE_MINUTES, args.minutes), args.seed)
+        say(f"\n$ unordinal {words}")
+        code = run(shlex.split(words))
+        if code:
+            return code
+    say(f"\nOpen {folder / 'report.html'} in a browser.")
+    if args.json:
+        print_json({"folder": str(folder), "report": str(folder / "report.html")})
     return 0
 
 

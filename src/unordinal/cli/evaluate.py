@@ -66,6 +66,10 @@ def main(words: Words) -> int:
         return 0
     shown = {**result.to_dict(), "run": args.run, "data": data.spec.name, "seed": asked.seed}
     print(result)
+    if run.spec.schema:
+        shown["rows_left_out"] = data.num_left_out
+    if result.value_bits is not None:
+        print(f"{result.value_bits:.3f} bits per row as a density of the values (uniform within bins)")
     if data.pmf is not None:
         shown["entropy_nats"] = entropy(data.pmf)
         print(f"{result.nats_per_example:.4f} nats per example; the exact entropy is {entropy(data.pmf):.4f}")

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from unordinal.cli.common import MachineArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
@@ -49,21 +49,21 @@ class FillArgs(MachineArgs):
     """Maps: a PNG of the same size, in which every pixel that is not black is to be filled."""
     out: Path | None = None
     """Tables: write the rows of --file, with their missing cells filled, to this .csv, .tsv or .parquet file."""
-    how: Literal["best", "draw"] = "best"
-    """Tables: the likeliest value of each cell, or values that are drawn together."""
     grid: Path | None = None
     """Maps: write the given map and the proposals to this PNG file."""
 
 
 def main(words: Words) -> int:
+    from unordinal.data.tables import is_table
+    from unordinal.tasks.cells import FillRows
     from unordinal.tasks.filling import Fill
 
-    args, values = parse(words, FillArgs, Fill, skip=("text",))
+    args, values, of_rows = parse(words, FillArgs, Fill, FillRows, skip=("text", "data"))
     check_png("--grid", args.grid)
     if args.map is not None or args.mask is not None:
         return fill_map(args, values)
-    if args.out is not None or (args.file is not None and args.file.suffix.lower() in (".csv", ".tsv", ".parquet")):
-        return fill_table(args, values)
+    if args.out is not None or (args.file is not None and is_table(args.file)):
+        return fill_table(args, of_rows)
     text = given_text(args.text, args.file)
     if not text.strip():
         raise ValueError('the text is empty; give one with gaps, such as "the ____ of the city"')
@@ -89,8 +89,7 @@ def fill_table(args: FillArgs, values: dict[str, Any]) -> int:
         raise ValueError("a table needs --file, the .csv, .tsv or .parquet file to fill")
     check_output(args.out)
     run = args.load(args.run)
-    seed = values.get("seed", 0)
-    frame, num = fill_rows(run.model, run.spec, FillRows(str(args.file), how=args.how, seed=seed, progress=progress))
+    frame, num = fill_rows(run.model, run.spec, FillRows(str(args.file), **values, progress=progress))
     write_frame(frame, args.out, shows=not args.json)
     to = "" if args.out is None else f"; the table is in {args.out}"
     say(f"{counted(num, 'cell')} filled{to}.")

@@ -166,7 +166,9 @@ def parse(words: Words, kind: type[Kind], *asked: type, skip: tuple[str, ...] = 
         skip: fields of the requests that are not options.
     """
     parts = [list(options_of(kind)), *(list(options_of(part, skip=skip)) for part in asked)]
-    values = read(words, Command.of(kind), [option for options in parts for option in options])
+    every = {option.key: option for options in reversed(parts) for option in options}  # requests may share a field
+    ordered = {option.key: every[option.key] for options in parts for option in options}
+    values = read(words, Command.of(kind), list(ordered.values()))
     given = [given_of(options, values) for options in parts]
     return kind(**given[0]) if not asked else (kind(**given[0]), *given[1:])
 

@@ -38,9 +38,11 @@ def main(words: Words) -> int:
         raise ValueError("which column? give --column NAME")
     check_output(args.out)
     run = args.load(args.run)
-    found = predict(run.model, run.spec, Predict(str(args.table), **values, progress=progress))
+    found, spread = predict(run.model, run.spec, Predict(str(args.table), **values, progress=progress))
     write_frame(found, args.out, shows=not args.json)
     say(f"{counted(len(found), 'row')}: the probabilities of {values['column']} given the other columns.")
+    if spread is not None:
+        say(f"They are a mean over orders, from which those of a single order differ by {spread:.4f} on average.")
     if args.json:
-        print_json({"column": values["column"], "probabilities": found.to_dict(orient="records")})
+        print_json({"column": values["column"], "probabilities": found.to_dict(orient="records"), "spread": spread})
     return 0

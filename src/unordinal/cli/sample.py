@@ -9,7 +9,15 @@ from unordinal.cli.common import MachineArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.words import Words
-from unordinal.cli.writing import check_samples_file, is_folder, write_chain, write_folder, write_frame, write_samples
+from unordinal.cli.writing import (
+    check_samples_file,
+    is_folder,
+    write_chain,
+    write_folder,
+    write_frame,
+    write_many_rows,
+    write_samples,
+)
 from unordinal.console import print_json, progress, say
 from unordinal.names import counted
 from unordinal.settings import Flag
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from unordinal.tasks.drawing import Samples
 
 RECONSTRUCTED = 8  # maps at a time
+MANY_ROWS = 100_000  # more rows of a table are written in bounded memory
 
 
 @dataclass(frozen=True)
@@ -41,8 +50,9 @@ class SampleArgs(MachineArgs):
     """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
     out: Path | None = None
     """Write the samples here instead of printing them: .npy or .json for classes, .png for maps, .fasta or .txt for
-    text. A name without an ending is a folder, for many samples: they are written there in files of 32 batches with a
-    manifest, by as many processes as torchrun starts, and the same command again draws what is missing."""
+    text, .csv, .tsv or .parquet for a table. A name without an ending is a folder, for many samples: they are written
+    there in files of 32 batches with a manifest, by as many processes as torchrun starts, and the same command again
+    draws what is missing. More than 100,000 rows of a table are drawn this way too, then written as one file."""
     chain: Path | None = None
     """Diffusion: write how a sample emerges from noise: .png for a picture (of four samples if they are maps), .gif for
     an animated map, .html for a page that plays it, .json, or one line of text per step."""
@@ -59,7 +69,7 @@ def main(words: Words) -> int:
 
     args, values = parse(words, SampleArgs, Sample)
     from unordinal.parallel.group import current_group
-    from unordinal.tasks.drawing import MOST_STEPS, model_settings, sample
+    from unordinal.tasks.drawing import MOST_STEPS, sample
 
     asked = Sample(**values, progress=progress)
     check_arguments(args)
@@ -67,8 +77,11 @@ def main(words: Words) -> int:
     if asked.invalid == "resample" and not run.model.has_invalid_codes:
         say("Note: this model has no invalid codes; there is nothing to resample.")
     if args.out is not None and is_folder(args.out):
-        settings = model_settings(run.model, run.spec, asked)
-        return write_folder(args.out, run, asked.num, asked.batch_size, asked.seed, settings=settings)
+        write_folder(args.out, run, asked)
+        return 0
+    if run.spec.schema and args.out is not None and asked.num > MANY_ROWS:
+        write_many_rows(args.out, run, asked)
+        return 0
     if args.out is not None and args.out.suffix.lower() == ".png":
         require_maps(run.spec)
     tests = maps_to_show(args, run, asked.num)

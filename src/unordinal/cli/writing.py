@@ -1,13 +1,16 @@
 """Write samples and chains to files, by the endings of their names."""
 
 import json
+import shutil
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unordinal.console import progress, say
 from unordinal.names import counted
+from unordinal.progress import silent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
     from unordinal.api import Run
     from unordinal.data.spec import DataSpec
+    from unordinal.tasks.drawing import Sample
+    from unordinal.tasks.shards import Plan
 
 STAGES = 6  # of maps on their way out of the noise
 
@@ -54,12 +59,8 @@ def write_frame(frame: Any, path: Path | None, *, shows: bool = True) -> None:
         if shows:
             print(frame.to_csv(index=False), end="")
         return
-    kind = path.suffix.lower()
-    with replacing(path) as file:
-        if kind == ".parquet":
-            frame.to_parquet(file, index=False)
-        else:
-            file.write(frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",").encode())
+    with replacing(path) as file, TableWriter(file, path) as writer:
+        writer.write(frame)
 
 
 def write_maps(path: Path, x: "Tensor", spec: "DataSpec") -> None:
@@ -83,20 +84,84 @@ def is_folder(path: Path) -> bool:
     return not path.suffix and (path.is_dir() or not path.exists())
 
 
-def write_folder(folder: Path, run: "Run", num: int, batch_size: int, seed: int, *, settings: dict[str, Any]) -> int:
-    """Draw many samples into a folder, file by file, report where they are, and return the exit code."""
+def write_folder(folder: Path, run: "Run", asked: "Sample") -> "Plan":
+    """Draw many samples into a folder, file by file, and report where they are; return what the folder holds."""
     from unordinal.parallel.group import current_group
     from unordinal.runs.lock import locked
+    from unordinal.tasks.drawing import batch_of, model_settings, sample
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
 
     group, began = current_group(), time.monotonic()
-    plan = Plan(weights_identity(run.model.state_dict()), num, batch_size, seed, settings)
+    settings = model_settings(run.model, run.spec, asked) | ({"where": list(asked.where)} if asked.where else {})
+    plan = Plan(weights_identity(run.model.state_dict()), asked.num, batch_of(run.spec, asked), asked.seed, settings)
+
+    def drawn(num: int, seed: int) -> "Tensor":
+        return sample(run.model, run.spec, replace(asked, num=num, seed=seed, progress=silent)).x
+
     with locked(folder) if group.is_first else nullcontext():
-        drawn = draw_shards(run.model, run.spec, folder, plan, group=group, progress=progress, warn=warned)
+        given: Any = {"group": group, "progress": progress, "warn": warned, "drawn": drawn}
+        num = draw_shards(run.model, run.spec, folder, plan, **given)
     files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
-    say(f"{counted(num, 'sample')} in {files} at {folder}, {drawn} of them drawn now in {seconds:.0f} s.")
+    say(f"{counted(asked.num, 'sample')} in {files} at {folder}, {num} of them drawn now in {seconds:.0f} s.")
     say(f"{folder / MANIFEST} lists them.")
-    return 0
+    return plan
+
+
+def write_many_rows(path: Path, run: "Run", asked: "Sample") -> None:
+    """Write many rows of a table to a file in bounded memory; after an interruption, the same command continues.
+
+    The rows are first drawn into a folder next to the file, which is removed when the file is complete.
+    """
+    import numpy as np
+
+    from unordinal.data.storage import replacing
+    from unordinal.parallel.group import current_group
+    from unordinal.parallel.randomness import mixed_seed
+    from unordinal.tasks.shards import file_name
+
+    parts = path.with_name(f"{path.name}.parts")
+    plan = write_folder(parts, run, asked)
+    if not current_group().is_first:
+        return
+    with (
+        replacing(path) as file,
+        progress(f"Writing {path.name}", plan.num) as advance,
+        TableWriter(file, path) as writer,
+    ):
+        for index in range(plan.num_files):
+            x = np.load(parts / file_name(index))
+            writer.write(run.spec.frame(x, mixed_seed(asked.seed, index, 1)))
+            advance(len(x))
+    shutil.rmtree(parts)
+    say(f"{counted(plan.num, 'row')} written to {path}.")
+
+
+class TableWriter:
+    """Writes DataFrames one after another to a file, as .csv, .tsv or .parquet by its name."""
+
+    def __init__(self, file: Any, path: Path):
+        self.file, self.kind, self.num = file, path.suffix.lower(), 0
+        self.parquet: Any = None
+
+    def write(self, frame: Any) -> None:
+        if self.kind == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
+
+            table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+            self.parquet = self.parquet or pyarrow.parquet.ParquetWriter(self.file, table.schema)
+            self.parquet.write_table(table.cast(self.parquet.schema))
+        else:
+            separator = "\t" if self.kind == ".tsv" else ","
+            self.file.write(frame.to_csv(index=False, header=self.num == 0, sep=separator).encode())
+        self.num += len(frame)
+
+    def __enter__(self) -> "TableWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.parquet is not None:
+            self.parquet.close()
 
 
 def warned(text: str) -> None:

@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unordinal.data.arrays import ArraySource
+from unordinal.data.cafe import CafeSource
 from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.docs import DocsSource
 from unordinal.data.download import Enwik8Source, Text8Source
@@ -23,7 +24,10 @@ from unordinal.data.vocabularies import Vocabulary
 from unordinal.names import unknown
 from unordinal.progress import Progress, silent
 
-__all__ = ["DATASETS", "Data", "DataSpec", "Source", "Split", "Vocabulary", "load_data", "source_of"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DATASETS", "Data", "DataSpec", "Source", "Split", "Vocabulary", "frame_of", "load_data", "source_of"]
 
 DATASETS: dict[str, type[Source]] = {
     "docs": DocsSource,
@@ -37,6 +41,7 @@ DATASETS: dict[str, type[Source]] = {
     "cityscapes": CityscapesSource,
     "maps": MapsSource,
     "table": TableSource,
+    "cafe": CafeSource,
 }
 """The kinds of data by name; kinds can be added."""
 
@@ -84,6 +89,14 @@ def file_source(kind: type[Source], path: str) -> Source:
     """Return the source of a path, which is made absolute, so that a run finds its data from any working folder."""
     assert issubclass(kind, FileSource | CityscapesSource | TableSource)
     return kind(path=str(Path(path).expanduser().resolve()))
+
+
+def frame_of(what: Any) -> "pd.DataFrame":
+    """Return the table that a user gives, a file or a DataFrame, as a DataFrame."""
+    source = source_of(what)
+    if not isinstance(source, TableSource):
+        raise ValueError(f"expected a table, a .csv, .tsv or .parquet file or a DataFrame; got {source.name}")
+    return source.read()
 
 
 def load_data(what: Any, *, vocabulary: Vocabulary | None = None, progress: Progress = silent, **settings: Any) -> Data:

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from unordinal.data.arrays import array_axes
 from unordinal.data.fasta import ENDINGS as FASTA_ENDINGS
-
-PACKED = (".gz", ".xz", ".bz2", ".zip")
-TABLES = (".csv", ".tsv", ".parquet")
+from unordinal.data.tables import PACKED, is_table
 
 
 def guess_format(path: Path) -> str:
@@ -14,7 +12,7 @@ def guess_format(path: Path) -> str:
     path = path.expanduser()
     ending = path.suffix.lower()
     inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
-    if inner in TABLES or ending in TABLES:
+    if is_table(path):
         return "table"
     if path.is_dir():
         return "maps"

@@ -23,9 +23,11 @@ class Column:
         dtype: the type of its values in pandas; for categories also the type of these, as in category[str].
         values: the values that have a class, as texts; empty if numbers are cut into bins.
         bins: the smallest and the largest value of each class; a value with a class of its own is both.
-        has_other: whether rare values share a class.
+        has_other: whether rare values, and values that the training rows lack, share a class.
         has_missing: whether values may be missing.
         merged: the values that share the class `other`.
+        step: of numbers in bins, the step between possible values: 1 for whole numbers, 0.01 for prices, a day for
+            dates (in microseconds); 0 if any number may occur.
 
     >>> Column("size", "str", ("l", "s"), has_missing=True).classes
     ('l', 's', '(missing)')
@@ -38,6 +40,7 @@ class Column:
     has_other: bool = False
     has_missing: bool = False
     merged: tuple[str, ...] = ()
+    step: float = 0.0
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Column":
@@ -80,18 +83,32 @@ class Column:
         """Return a value of a bin: a whole number, a number or a date."""
         import pandas as pd
 
-        return pd.Timestamp(int(number)) if self.is_date else int(number) if self.is_whole else float(number)
+        return pd.Timestamp(int(number), unit="us") if self.is_date else int(number) if self.is_whole else float(number)
+
+    def number(self, text: str) -> float:
+        """Return a number that a user names, or a date as a number; raise a ValueError if it is neither."""
+        return float(np.datetime64(text, "us").astype(np.int64)) if self.is_date else float(text)
+
+    @property
+    def numbers(self) -> tuple[float, ...] | None:
+        """The numbers that the values or bins stand for; None if some are not numbers, or if there are at most two."""
+        try:
+            found = tuple((low + high) / 2 for low, high in self.bins) or tuple(self.number(v) for v in self.values)
+        except ValueError:
+            return None
+        return found if len(found) > 2 and all(map(math.isfinite, found)) else None
 
     def encode(self, series: "pd.Series[Any]") -> np.ndarray:
         """Return the classes of values: (N,) int64, -1 for values that have no class."""
         is_missing = series.isna().to_numpy()
+        unseen = self.num_values if self.has_other else -1
         if self.bins:
             found = self.binned(numbers_of(series, self.dtype), is_missing)
+            found = np.where(found < 0, unseen, found)
         else:
             index = {value: number for number, value in enumerate(self.values)}
             index |= dict.fromkeys(self.merged, self.num_values)
-            unseen = self.num_values if self.has_other else -1
-            codes, texts = coded(series)
+            codes, texts = coded(like_numbers(series, self.dtype))
             found = np.array([*(index.get(text, unseen) for text in texts), -1], np.int64)[codes]
         return np.where(is_missing, -1 if self.missing is None else self.missing, found)
 
@@ -100,10 +117,11 @@ class Column:
         lows, highs = (np.array(part, np.float64) for part in zip(*self.bins, strict=True))
         safe = np.where(is_missing, lows[0], numbers)
         place = np.searchsorted(lows, safe, side="right") - 1
-        inside = (place >= 0) & (safe <= highs[place.clip(min=0)])
-        # a number between two bins, which only floats have, belongs to the one below it
-        inside |= (place >= 0) & (place < len(lows) - 1) & (lows[place.clip(min=0)] < highs[place.clip(min=0)])
-        return np.where(inside, place, -1).astype(np.int64)
+        is_between = (place >= 0) & (place < len(lows) - 1) & (safe > highs[place.clip(min=0)])
+        # a number between two bins belongs to the one below it, or above if that one is a single value
+        place = place + (is_between & (lows == highs)[place.clip(min=0)])
+        inside = (place >= 0) & np.where(is_between, (lows < highs)[place], safe <= highs[place])
+        return np.where(inside & (safe >= lows[0]), place, -1).astype(np.int64)
 
     def decode(self, classes: np.ndarray, rng: np.random.Generator) -> "pd.Series[Any]":
         """Return the values of classes; those of a bin are drawn uniformly, those of `other` from the merged values."""
@@ -113,10 +131,12 @@ class Column:
         if self.bins:
             lows, highs = (np.array(part, np.float64) for part in zip(*self.bins, strict=True))
             place = classes.clip(max=len(lows) - 1)
-            width = highs[place] - lows[place] + (1 if self.is_whole else 0)
-            drawn = lows[place] + rng.random(len(classes)) * width
-            drawn = np.minimum(np.floor(drawn), highs[place]) if self.is_whole else drawn
-            series = pd.Series(pd.to_datetime(drawn.astype(np.int64)) if self.is_date else drawn)
+            low, high, u = lows[place], highs[place], rng.random(len(classes))
+            drawn = low + u * (high - low)
+            if self.step:
+                steps = np.floor(u * (np.round((high - low) / self.step) + 1))
+                drawn = np.round(low + steps * self.step, decimals_of(self.step))
+            series = pd.Series(pd.to_datetime(drawn.astype(np.int64), unit="us") if self.is_date else drawn)
         else:
             table = np.array([*self.values, *[OTHER] * self.has_other] or [OTHER], dtype=object)
             picked = table[classes.clip(max=len(table) - 1)]
@@ -126,12 +146,15 @@ class Column:
             series = from_texts(picked, self.dtype)
         if self.missing is not None:
             series = series.mask(classes == self.missing)
+        if self.bins and self.has_other:
+            series = series.mask(classes == self.num_values)  # a number beyond all bins: it cannot be drawn
         return typed(series, self)
 
     def log_widths(self) -> np.ndarray:
         """Return the log of how many values, or how wide a range, each class stands for: (K,)."""
         extra = [0.0] * (self.has_other + self.has_missing)
-        sizes = [high - low + self.is_whole if high > low else 1.0 for low, high in self.bins]
+        unit = self.step if self.is_whole else 1.0  # whole numbers and dates are counted, other numbers measured
+        sizes = [(high - low + self.step) / unit if high > low else 1.0 for low, high in self.bins]
         return np.array([*(math.log(size) for size in sizes), *([0.0] * len(self.values)), *extra])
 
     def class_of(self, text: str) -> int:
@@ -141,13 +164,30 @@ class Column:
             return names.index(text)
         if self.bins:
             try:
-                number = float(np.datetime64(text, "ns").astype(np.int64)) if self.is_date else float(text)
+                number = self.number(text)
             except ValueError:
                 number = math.inf
             found = int(self.binned(np.array([number]), np.array([False]))[0])
             if found >= 0:
                 return found
         raise unknown(f"value of {self.name}", text, names)
+
+
+def decimals_of(step: float) -> int:
+    """Return how many decimals the multiples of a step have.
+
+    >>> decimals_of(0.05), decimals_of(0.001), decimals_of(7.0)
+    (2, 3, 0)
+    """
+    return next(number for number in range(20) if number == 19 or round(step, number) == step)
+
+
+def like_numbers(series: "pd.Series[Any]", dtype: str) -> "pd.Series[Any]":
+    """Return numbers in a type whose texts match those of `dtype`: pandas reads whole numbers with gaps as floats."""
+    has_floats, lowered = series.dtype.kind == "f", dtype.lower()
+    if has_floats and "int" in lowered and bool((series.dropna() % 1 == 0).all()):
+        return series.astype("Int64")
+    return series.astype("Float64") if "float" in lowered and series.dtype.kind in "iu" else series
 
 
 def coded(series: "pd.Series[Any]") -> tuple[np.ndarray, list[str]]:
@@ -166,7 +206,7 @@ def text_of(value: Any) -> str:
 
 
 def from_texts(texts: np.ndarray, dtype: str) -> "pd.Series[Any]":
-    """Return the values that `texts_of` wrote, as objects of Python."""
+    """Return the values that `text_of` wrote, as objects of Python."""
     import pandas as pd
 
     inner = dtype[len("category[") : -1].partition(";")[0] if dtype.startswith("category[") else dtype
@@ -180,7 +220,8 @@ def from_texts(texts: np.ndarray, dtype: str) -> "pd.Series[Any]":
         convert = {"True": True, "False": False}.get
     elif lowered.startswith("datetime"):
         convert = pd.Timestamp
-    return pd.Series([None if text == OTHER else convert(text) for text in texts.tolist()], dtype=object)
+    values = [None if text == OTHER and convert is not str else convert(text) for text in texts.tolist()]
+    return pd.Series(values, dtype=object)
 
 
 def typed(series: "pd.Series[Any]", column: Column) -> "pd.Series[Any]":
@@ -200,10 +241,10 @@ def typed(series: "pd.Series[Any]", column: Column) -> "pd.Series[Any]":
 
 
 def numbers_of(series: "pd.Series[Any]", dtype: str) -> np.ndarray:
-    """Return numbers, or dates as nanoseconds, as float64; NaN if they are missing."""
+    """Return numbers, or dates as microseconds, as float64, which is exact for them; NaN if they are missing."""
     import pandas as pd
 
     if dtype.startswith("datetime"):
         dates = pd.to_datetime(series)
-        return np.where(dates.isna(), np.nan, dates.astype("datetime64[ns]").astype("int64", errors="ignore"))
+        return np.where(dates.isna(), np.nan, dates.astype("datetime64[us]").astype("int64", errors="ignore"))
     return pd.to_numeric(series, errors="coerce").astype("float64").to_numpy()

@@ -98,6 +98,11 @@ class DataSpec:
         return self.columns or self.num_classes
 
     @property
+    def numbers(self) -> tuple[tuple[float, ...] | None, ...]:
+        """For each column of a table the numbers that its classes stand for, or None if they have no order."""
+        return tuple(column.numbers for column in self.schema)
+
+    @property
     def ends(self) -> bool:
         """Whether examples may end early; the number `num_classes` stands at all positions after an end."""
         return bool(self.lengths)
@@ -137,6 +142,23 @@ class DataSpec:
         return pd.DataFrame({c.name: c.decode(rows[:, place], rng) for place, c in enumerate(self.schema)})
 
     @property
+    def num_values(self) -> int:
+        """How many values of the data the description holds: categories, edges of bins, and names of labels."""
+        of_columns = sum(len(c.values) + len(c.merged) + len(c.bins) for c in self.schema)
+        return of_columns + sum(len(label.values) for label in self.labels)
+
+    def log_widths(self, x: "Tensor | np.ndarray") -> np.ndarray | None:
+        """Return the log of the sizes of the bins that rows of classes (N, D) fall into, (N,); None without bins.
+
+        Subtracted from log P(x), it gives the log-density of the values themselves, which are uniform within bins: per
+        unit for floats, per value for whole numbers and dates.
+        """
+        if not any(column.bins for column in self.schema):
+            return None
+        rows = np.asarray(x)
+        return sum(column.log_widths()[rows[:, place]] for place, column in enumerate(self.schema))
+
+    @property
     def is_map(self) -> bool:
         """Whether examples are maps, 2-d arrays of classes (height, width)."""
         return len(self.event_shape) == 2
@@ -150,7 +172,7 @@ class DataSpec:
     def unit(self) -> str:
         """The unit of a score on this data set, such as "bits per character"."""
         if self.vocabulary is None:
-            return "bits per pixel" if self.is_map else "bits per dimension"
+            return "bits per pixel" if self.is_map else "bits per column" if self.schema else "bits per dimension"
         return "bits per byte" if self.vocabulary.kind == "bytes" else "bits per character"
 
     def text_vocabulary(self, what: str) -> Vocabulary:

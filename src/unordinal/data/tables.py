@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from unordinal.data.schema import Column, coded, numbers_of, text_of
+from unordinal.data.schema import Column, coded, decimals_of, numbers_of, text_of
 from unordinal.data.source import WHOLE, Source, SplitSizes
 from unordinal.data.spec import MAX_CLASSES, DataSpec, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".tsv", ".parquet")
+PACKED = (".gz", ".xz", ".bz2", ".zip")
+MOST_DECIMALS = 6  # of numbers that count as multiples of a step
 FEW_VALUES = 64  # of a column of numbers that keeps them instead of being cut into bins
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d*)")
@@ -42,6 +44,8 @@ class TableSource(Source):
     """Bins of a column of numbers with more than 64 values; 0 keeps every value as a class."""
     rare: Annotated[int, Range(0)] = 0
     """Let values in fewer than this many training rows share the class `other`."""
+    other: bool = False
+    """Give every column the class `other`, so that rows with values that the training rows lack can be scored."""
     missing: Annotated[tuple[str, ...], Flag(metavar="TEXT")] = ("", "?")
     """What stands for a missing value in a CSV file."""
     types: Annotated[tuple[str, ...], Flag(metavar="COLUMN=TYPE")] = ()
@@ -70,7 +74,7 @@ class TableSource(Source):
 
     @property
     def short_name(self) -> str:
-        return Path(self.path).name if self.path else "the DataFrame"
+        return Path(self.path).name if self.path else "the DataFrame" if self.frame is not None else self.key
 
     def moved(self, move: Any) -> Source:
         return replace(self, path=move(self.path)) if self.path else self
@@ -80,8 +84,18 @@ class TableSource(Source):
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         with progress("Reading the table", None):
-            frame = self.frame if self.frame is not None else read_table(Path(self.path), self.missing)
-            return load_table(frame, self)
+            return load_table(self.read(), self)
+
+    def read(self) -> "pd.DataFrame":
+        """Return the DataFrame, or the file as one."""
+        return self.frame if self.frame is not None else read_table(Path(self.path), self.missing)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether the name of a file, which may be compressed, is that of a table."""
+    ending = path.suffix.lower()
+    inner = path.with_suffix("").suffix.lower() if ending in PACKED else ending
+    return inner in ENDINGS or ending in ENDINGS
 
 
 def pandas() -> Any:
@@ -110,8 +124,10 @@ def read_table(path: Path, missing: tuple[str, ...]) -> "pd.DataFrame":
     delimiter = next((mark for mark in (usual, ",", ";", "\t", "|") if mark in header), usual)
     names = [name.strip() for name in next(csv.reader([header.rstrip("\r")], delimiter=delimiter))]
     repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated or "" in names:
-        raise ValueError(f"{path}: two columns are called {(repeated or [''])[0]!r}; give each a name of its own")
+    if "" in names:
+        raise ValueError(f"{path}: column {names.index('') + 1} has no name; give every column a name")
+    if repeated:
+        raise ValueError(f"{path}: two columns are called {repeated[0]!r}; give each a name of its own")
     if all(NUMBER.fullmatch(name) for name in names):
         raise ValueError(f"{path} has no header: its first row holds numbers; add a row of names")
     return parsed(raw, names, delimiter, path, missing)
@@ -145,8 +161,10 @@ def load_table(frame: "pd.DataFrame", asked: TableSource) -> Data:
     """Make a data set from a DataFrame: its columns become classes, and its rows are shuffled and split."""
     where = asked.path or "the DataFrame"
     names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names) or not names or not len(frame):
-        raise ValueError(f"{where} has {len(frame)} rows and the columns {', '.join(names)}; expected some of both")
+    if not names or not len(frame):
+        raise ValueError(f"{where} has {counted(len(frame), 'row')} and {counted(len(names), 'column')}; expected both")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns of {where} have the same name: {', '.join(names)}")
     frame = frame.set_axis(names, axis=1).reset_index(drop=True)
     for name in asked.drop:
         check_known("column", name, names)
@@ -197,9 +215,11 @@ def column_of(series: "pd.Series[Any]", num_train: int, asked: TableSource, wher
     kept = series.dropna()
     is_number = dtype.lower().startswith(("int", "uint", "float", "datetime"))
     num_values = int(kept.nunique())
-    if is_number and asked.bins and num_values > FEW_VALUES and wanted != "category":
-        found = bins_of(kept, series.iloc[:num_train], dtype, asked.bins)
-        return Column(name, dtype, bins=found, has_missing=has_missing)
+    most = min(FEW_VALUES, len(kept) // 2) if dtype.lower().startswith("float") else FEW_VALUES  # each at least twice
+    if is_number and asked.bins and num_values > most and wanted != "category":
+        step = step_of(numbers_of(kept, dtype)) or float(not dtype.lower().startswith("float"))
+        bins = bins_of(kept, series.iloc[:num_train], dtype, asked.bins, step)
+        return Column(name, dtype, bins=bins, has_other=asked.other, has_missing=has_missing, step=step)
     codes, texts = coded(series)
     if num_values == len(series) and num_values > FEW_VALUES and not is_number:
         raise ValueError(f"{where}: all values of {name} differ; leave the column out with `drop` {name}")
@@ -213,8 +233,8 @@ def column_of(series: "pd.Series[Any]", num_train: int, asked: TableSource, wher
         merged = [value for value in values if counts.get(value, 0) < asked.rare]
         values = [value for value in values if counts.get(value, 0) >= asked.rare]
     if not values and not merged:
-        return Column(name, dtype, has_missing=True)  # nothing but missing values: a constant
-    return Column(name, dtype, tuple(values), (), bool(merged), has_missing, tuple(merged))
+        return Column(name, dtype, has_other=asked.other, has_missing=True)  # nothing but missing values
+    return Column(name, dtype, tuple(values), (), bool(merged) or asked.other, has_missing, tuple(merged))
 
 
 def declared(series: "pd.Series[Any]") -> list[str] | None:
@@ -259,10 +279,34 @@ def converted(series: "pd.Series[Any]", wanted: str | None, where: str) -> tuple
     return series, dtype
 
 
-def bins_of(every: "pd.Series[Any]", train: "pd.Series[Any]", dtype: str, num: int) -> tuple[tuple[float, float], ...]:
-    """Return bins of about equally many training rows; a value with a large share of them is a bin of its own."""
+def step_of(numbers: np.ndarray) -> float:
+    """Return the largest step of which all differences between numbers are multiples; 0 if there is none of 1e-6.
+
+    >>> step_of(np.array([3.5, 4.0, 7.5])), step_of(np.array([10.0, 40.0])), step_of(np.array([0.1, 2**0.5]))
+    (0.5, 30.0, 0.0)
+    """
+    for decimals in range(MOST_DECIMALS + 1):
+        scaled = numbers * 10**decimals
+        whole = np.round(scaled)
+        if np.abs(whole).max() < 2**53 and bool((np.round(whole / 10**decimals, decimals) == numbers).all()):
+            steps = np.unique(whole - whole.min()).astype(np.int64)
+            return float(np.round(int(np.gcd.reduce(steps)) / 10**decimals, decimals)) or 1.0
+    return 0.0
+
+
+def bins_of(
+    every: "pd.Series[Any]", train: "pd.Series[Any]", dtype: str, num: int, step: float
+) -> tuple[tuple[float, float], ...]:
+    """Return bins of about equally many training rows; a value with a large share of them is a bin of its own.
+
+    Args:
+        every: the values of all rows, whose extremes are the outer edges.
+        train: those of the training rows.
+        dtype: their type.
+        num: the number of bins.
+        step: the step between possible values, 0 if any number may occur.
+    """
     numbers, seen = numbers_of(every, dtype), numbers_of(train.dropna(), dtype)
-    is_whole = dtype.lower().startswith(("int", "uint", "datetime"))
     values, counts = np.unique(seen, return_counts=True)
     atoms = values[counts >= max(2.0, len(seen) / (2 * num))]
     rest = np.sort(seen[~np.isin(seen, atoms)])
@@ -271,18 +315,20 @@ def bins_of(every: "pd.Series[Any]", train: "pd.Series[Any]", dtype: str, num: i
     inner = np.unique(np.quantile(rest, shares[:-1], method="lower")) if len(rest) else np.zeros(0)
     edges = sorted({low, *(float(v) for v in inner if v > low)})
     found: list[tuple[float, float]] = []
-    for start, stop in zip(edges, [*edges[1:], math_next(high, is_whole)], strict=True):
+    for start, stop in zip(edges, [*edges[1:], neighbour(high, step, 1)], strict=True):
         begin = start
         for atom in sorted(float(a) for a in atoms if start <= a < stop):
             if atom > begin:
-                found.append((begin, atom - 1 if is_whole else float(np.nextafter(atom, -np.inf))))
+                found.append((begin, neighbour(atom, step, -1)))
             found.append((atom, atom))
-            begin = atom + 1 if is_whole else float(np.nextafter(atom, np.inf))
+            begin = neighbour(atom, step, 1)
         if begin < stop:
-            found.append((begin, stop - 1 if is_whole else float(np.nextafter(stop, -np.inf))))
+            found.append((begin, neighbour(stop, step, -1)))
     return tuple(found)
 
 
-def math_next(value: float, is_whole: bool) -> float:
-    """Return the number after a value: one more, or the next float."""
-    return value + 1 if is_whole else float(np.nextafter(value, np.inf))
+def neighbour(value: float, step: float, sign: int) -> float:
+    """Return the number after (`sign` 1) or before (-1) a value: a step away, or the next float."""
+    if not step:
+        return float(np.nextafter(value, sign * np.inf))
+    return float(np.round(value + sign * step, decimals_of(step)))

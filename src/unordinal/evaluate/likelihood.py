@@ -83,6 +83,9 @@ class Score:
         per_example_error: the standard error of each value of `per_example`; None if there is one value per example.
         dimensions: the number of positions of an example; the mean, if examples end early.
         unit: the unit of `bits_per_dim`, such as "bits per character".
+        value_bits: for tables with bins, minus the log-density of the values themselves in bits per row: uniform within
+            a bin, per unit for floats and per value for whole numbers and dates. It can be compared only with densities
+            of the same units that have the same values as atoms.
 
     >>> score = Score(1.75, 0.02, "elbo", "test", num_examples=100, seconds=3.0, method="1 draw per example")
     >>> print(score)
@@ -100,17 +103,23 @@ class Score:
     per_example_error: tuple[float, ...] | None = None
     dimensions: float = 1
     unit: str = "bits per dimension"
+    value_bits: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score without the values of single examples, as plain values that can be written as JSON."""
         left_out = ("per_example", "per_example_error", "dimensions")
         values = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**values, "nats_per_example": self.nats_per_example}
+        return {**values, "bits_per_example": self.bits_per_example, "nats_per_example": self.nats_per_example}
+
+    @property
+    def bits_per_example(self) -> float:
+        """The score in bits per example, or per row of a table."""
+        return self.bits_per_dim * self.dimensions
 
     @property
     def nats_per_example(self) -> float:
         """The score in nats per example, summed over its positions."""
-        return self.bits_per_dim * math.log(2) * self.dimensions
+        return self.bits_per_example * math.log(2)
 
     def __repr__(self) -> str:
         return str(self)
@@ -118,7 +127,11 @@ class Score:
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
         over = f"{counted(self.num_examples, 'example')} of {self.split}"
-        return f"{self.bits_per_dim:.4f}{error} {self.unit} ({self.kind}, {self.method}; {over})"
+        rows = ""
+        if self.unit == "bits per column":
+            row_error = "" if self.standard_error is None else f" ± {self.standard_error * self.dimensions:.3f}"
+            rows = f" = {self.bits_per_example:.3f}{row_error} bits per row"
+        return f"{self.bits_per_dim:.4f}{error} {self.unit}{rows} ({self.kind}, {self.method}; {over})"
 
 
 def kind_of(model: CategoricalModel, bound: str = "elbo", k: int = 1) -> str:

@@ -1,6 +1,7 @@
 """Autoregressive models of places in any order: exact likelihoods, and conditions on any places."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,15 +15,16 @@ from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened,
 from unordinal.progress import current_watcher
 
 ORDER_SEED = 0  # of the orders of the mean
+SHARE_OF_OWN = 0.5  # of the training examples are seen in one of these orders, the others in any order
 
 
 class AnyOrderModel(ExactModel):
     """A mean of autoregressive models, one for each of some orders of the places.
 
-    Training draws an order for each example, so that one network serves all orders. P(x) is the mean over `num_orders`
-    orders, which are the same for all examples: it is normalised. Samples draw one of these orders each. Places that
-    are known come first, so that conditions on them are exact for the order that results; other orders have other joint
-    distributions, as the network is not the same function of each.
+    P(x) is the mean over `num_orders` orders, which are the same for all examples: it is normalised. Samples draw one
+    of these orders each. Training draws an order for each example, one of these or any other, so that one network
+    serves all orders. Places that are known come first, so that conditions on them are exact for the order that
+    results; other orders have other joint distributions, as the network is not the same function of each.
 
     Args:
         net: the network.
@@ -38,7 +40,7 @@ class AnyOrderModel(ExactModel):
     all_orders: Tensor
 
     def __init__(
-        self, net: OrderTransformer, *, event_shape: tuple[int, ...], num_orders: int = 8, labels: tuple[int, ...] = ()
+        self, net: OrderTransformer, *, event_shape: tuple[int, ...], num_orders: int = 16, labels: tuple[int, ...] = ()
     ):
         super().__init__(net.classes, event_shape, labels=labels, has_places=True)
         self.net, self.num_orders = net, num_orders
@@ -57,7 +59,7 @@ class AnyOrderModel(ExactModel):
 
     def place_log_probs(self, x: Tensor, order: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of each place given those before it in its order (B, L): (B, L)."""
-        logits = full_precision(self.net(x, order) if cond is None else self.net(x, order, cond))
+        logits = full_precision(self.net(x, order, cond))
         return self.classes.log_prob(logits, x)
 
     def unchecked_log_prob(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
@@ -67,6 +69,9 @@ class AnyOrderModel(ExactModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         x, cond = x.long(), self.checked_cond(cond, len(x)) if cond is None else cond
         order = torch.rand(x.shape, device=x.device).argsort(dim=1)
+        own = self.all_orders[torch.randint(self.num_orders, (len(x),), device=x.device)]
+        is_own = torch.rand((len(x), 1), device=x.device) < SHARE_OF_OWN
+        order = torch.where(is_own, own, order)
         return -sum_except_batch(self.place_log_probs(x, order, cond))
 
     @torch.no_grad()
@@ -89,35 +94,44 @@ class AnyOrderModel(ExactModel):
         found = []
         with evaluating(self):
             for order in self.all_orders:
-                rank = order.argsort().expand_as(known) + len(order) * is_free  # known places first
-                log_p = self.place_log_probs(x, rank.argsort(dim=1), labels)
+                log_p = self.place_log_probs(x, known_first(order, is_free), labels)
                 found.append(torch.where(is_free, 0.0, log_p).sum(dim=1))
         return torch.stack(found).logsumexp(dim=0) - math.log(self.num_orders)
 
     @property
     def conditional(self) -> Conditional:
-        return self.log_probs_given
+        return Conditional(self.log_probs_given, self.spread_over_orders)
 
     @torch.no_grad()
-    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
-        """Return the log-probabilities (B, K) of a place given known ones (B, L), -1 elsewhere.
+    def log_probs_given(self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None) -> list[Tensor]:
+        """Return the log-probabilities (B, K) of some places given known ones (B, L), -1 elsewhere.
 
-        The known places come first in each order, and this place next. The orders count with the probability that they
-        give to what is known, as Bayes' rule says.
+        The known places come first in each order, and all places are predicted from these alone. The orders count with
+        the probability that they give to what is known, as Bayes' rule says.
         """
-        known = known.clone()
-        known[:, place] = -1
+        seen, found = self.given_in_each_order(known, places, cond)
+        weight = torch.log_softmax(seen, dim=0).unsqueeze(-1)  # (orders, B, 1)
+        return [(weight + log_p).logsumexp(dim=0) for log_p in found]
+
+    @torch.no_grad()
+    def spread_over_orders(self, known: Tensor, place: int) -> Tensor:
+        """Return the standard deviation over orders of the probabilities (B, K) of a place given known ones."""
+        _, (log_p,) = self.given_in_each_order(known, [place], None)
+        return log_p.exp().std(dim=0, correction=0)
+
+    def given_in_each_order(
+        self, known: Tensor, places: Sequence[int], cond: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the log-probability of what is known (orders, B), and those of places given it (orders, B, K)."""
         is_free, x, labels = known < 0, known.clamp(min=0), self.checked_cond(cond, len(known))
-        found = []
+        num_given = (~is_free).sum(dim=1)
+        seen, found = [], []
         with evaluating(self):
             for order in self.all_orders:
-                rank = order.argsort().expand_as(known) + len(order) * is_free
-                rank = rank.scatter(1, torch.full((len(known), 1), place, device=rank.device), len(order))
-                order_of = rank.argsort(dim=1, stable=True)
-                logits = full_precision(self.net(x, order_of) if labels is None else self.net(x, order_of, labels))
-                seen = torch.where(is_free, 0.0, self.classes.log_prob(logits, x)).sum(dim=1, keepdim=True)
-                found.append(seen + torch.log_softmax(self.classes.at(logits, place), dim=-1))
-        return torch.log_softmax(torch.stack(found).logsumexp(dim=0), dim=-1)
+                logits = full_precision(self.net(x, known_first(order, is_free), labels, num_given))
+                seen.append(torch.where(is_free, 0.0, self.classes.log_prob(logits, x)).sum(dim=1))
+                found.append([torch.log_softmax(self.classes.at(logits, place), dim=-1) for place in places])
+        return torch.stack(seen), [torch.stack(each) for each in zip(*found, strict=True)]
 
     @torch.no_grad()
     def sample(
@@ -184,3 +198,9 @@ class AnyOrderModel(ExactModel):
             watcher.network_calls += num
             watcher.advance(num / len(order))
         return x
+
+
+def known_first(order: Tensor, is_free: Tensor) -> Tensor:
+    """Return an order (L,) for each example (B, L), in which the places that are not free come first."""
+    rank = order.argsort().expand_as(is_free) + len(order) * is_free
+    return rank.argsort(dim=1)

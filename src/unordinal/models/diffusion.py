@@ -85,16 +85,15 @@ class Diffusion(CategoricalModel):
     @property
     def conditional(self) -> Conditional | None:
         """The distribution of a position given some others; for noise with a mask, and a network that needs no time."""
-        return None if self.orders is None or len(self.event_shape) > 1 else self.log_probs_given
+        return None if self.orders is None or len(self.event_shape) > 1 else Conditional(self.log_probs_given)
 
     @torch.no_grad()
-    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
-        """Return the log-probabilities (B, K) of a position given known ones (B, L), -1 elsewhere, from one call."""
+    def log_probs_given(self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None) -> list[Tensor]:
+        """Return the log-probabilities (B, K) of some positions given known ones (B, L), -1 elsewhere, by one call."""
         assert self.noise.mask is not None
         z = torch.where(known < 0, self.noise.mask, known)
-        z[:, place] = self.noise.mask
         logits = self.evaluated_logits(z, torch.ones(len(z)), self.checked_cond(cond, len(z)))
-        return torch.log_softmax(self.classes.at(logits, place), dim=-1)
+        return [torch.log_softmax(self.classes.at(logits, place), dim=-1) for place in places]
 
     @property
     def weights(self) -> Weights | None:

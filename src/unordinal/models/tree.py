@@ -1,6 +1,7 @@
 """Trees of columns, fitted by counting: independent columns, and the tree of Chow and Liu (1968)."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 from unordinal.abilities import Conditional, Marginals, TrainingHooks
 from unordinal.checks import sample_shape
 from unordinal.model import ExactModel
-from unordinal.numerics import Rng, draw_categorical, sharpened
+from unordinal.numerics import Rng, draw_categorical, mutual_information, sharpened
 from unordinal.progress import current_watcher
 
 SMOOTHING = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # counts that are added to each row of a table; the validation rows choose
@@ -82,42 +83,49 @@ class TreeModel(ExactModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         return -self.unchecked_log_prob(x.long())
 
-    def upward(self, known: Tensor) -> tuple[list[Tensor], Tensor]:
+    def upward(self, known: Tensor) -> tuple[list[Tensor], dict[int, Tensor], Tensor]:
         """Sum the free columns out from the leaves to the roots.
 
         Returns:
-            What the columns below and at each column say of its classes, (B, K) in log space, and the log-probability
-            (B,) of all that is known.
+            What the columns below and at each column say of its classes, (B, K) in log space; what each column says of
+            the classes of its parent, (B, K_parent); and the log-probability (B,) of all that is known.
         """
         tables, parents = self.log_tables(), self.parents.tolist()
-        said = []
+        said, messages = [], dict[int, Tensor]()
         for column, size in enumerate(self.sizes):
             is_allowed = (known[:, column : column + 1] < 0) | (known[:, column : column + 1] == torch.arange(size))
             said.append(torch.where(is_allowed, 0.0, -math.inf).double())
         total = torch.zeros(len(known), dtype=torch.float64)
         for column in reversed(self.order()):
-            message = torch.logsumexp(tables[column].unsqueeze(0) + said[column].unsqueeze(1), dim=-1)  # (B, K_parent)
+            messages[column] = torch.logsumexp(tables[column].unsqueeze(0) + said[column].unsqueeze(1), dim=-1)
             if parents[column] < 0:
-                total = total + message[:, 0]
+                total = total + messages[column][:, 0]
             else:
-                said[parents[column]] = said[parents[column]] + message
-        return said, total
+                said[parents[column]] = said[parents[column]] + messages[column]
+        return said, messages, total
 
     @torch.no_grad()
     def log_prob_of_known(self, known: Tensor, *, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of the known columns, -1 elsewhere, with the others summed out: (B,)."""
-        return self.upward(known.cpu())[1]
+        return self.upward(known.cpu())[2]
 
     @property
     def conditional(self) -> Conditional:
-        return self.log_probs_given
+        return Conditional(self.log_probs_given)
 
     @torch.no_grad()
-    def log_probs_given(self, known: Tensor, place: int, *, cond: Tensor | None = None) -> Tensor:
-        """Return the log-probabilities (B, K) of a column given known ones (B, L), -1 elsewhere; exactly."""
-        each = known.cpu().repeat_interleave(self.sizes[place], dim=0)
-        each[:, place] = torch.arange(self.sizes[place]).repeat(len(known))
-        return torch.log_softmax(self.upward(each)[1].view(len(known), -1), dim=-1)
+    def log_probs_given(self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None) -> list[Tensor]:
+        """Return the log-probabilities (B, K) of some columns given known ones (B, L), -1 elsewhere; exactly."""
+        said, messages, _ = self.upward(known.cpu())
+        tables, parents = self.log_tables(), self.parents.tolist()
+        found = dict[int, Tensor]()
+        for column in self.order():  # from the roots to the leaves: the parent's distribution without what this said
+            if parents[column] < 0:
+                found[column] = tables[column] + said[column]
+            else:
+                above = (found[parents[column]] - messages[column]).unsqueeze(-1)  # (B, K_parent, 1)
+                found[column] = torch.logsumexp(above + tables[column], dim=1) + said[column]
+        return [torch.log_softmax(found[place], dim=-1) for place in places]
 
     @torch.no_grad()
     def sample(
@@ -138,7 +146,7 @@ class TreeModel(ExactModel):
         given = torch.full((num_samples, *shape), -1)
         if known is not None:
             given = self.checked_known(known, num_samples, shape)
-        said, _ = self.upward(given)
+        said, _, _ = self.upward(given)
         tables, parents = self.log_tables(), self.parents.tolist()
         x = torch.empty(num_samples, *shape, dtype=torch.long)
         for column in self.order():
@@ -187,16 +195,6 @@ def counted_tables(x: Tensor, parents: list[int], sizes: tuple[int, ...], smooth
         pairs = torch.bincount(x[:, parent] * k + x[:, column], minlength=sizes[parent] * k).double().view(-1, k)
         found.append((pairs + smoothing * marginal) / (pairs.sum(dim=1, keepdim=True) + smoothing))
     return found
-
-
-def mutual_information(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> float:
-    """Return the mutual information of two columns in nats, less the bias that counting adds to it."""
-    joint = np.bincount(a.astype(np.int64) * sizes[1] + b, minlength=sizes[0] * sizes[1]).reshape(sizes) / len(a)
-    outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    seen = joint > 0
-    raw = float((joint[seen] * np.log(joint[seen] / outer[seen])).sum())
-    num = (int((joint.sum(axis=1) > 0).sum()) - 1) * (int((joint.sum(axis=0) > 0).sum()) - 1)
-    return raw - num / (2 * len(a))
 
 
 def chow_liu(train: np.ndarray, sizes: tuple[int, ...]) -> list[int]:

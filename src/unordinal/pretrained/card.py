@@ -41,8 +41,9 @@ def made(folder: RunFolder, config: RunConfig, spec: DataSpec, parameters: int) 
     bits = folder.published_bits
     score = "It was never validated." if bits is None else f"Validation: {bits:.4f} {spec.unit}."
     data = Path(spec.name.partition(":")[2] or spec.name).name
+    told = f"- **Values of the data** in config.json: {spec.num_values:,} (names of categories, edges of bins).\n"
     template = (files("unordinal") / "templates" / "card.md").read_text()
     return template.format(
         preset=config.preset, size=config.size, data=data, parameters=parameters, step=folder.published_step,
-        num_classes=spec.num_classes, shape=shape, score=score,
+        num_classes=spec.num_classes, shape=shape, score=score, told=told if spec.num_values else "",
     )  # fmt: skip

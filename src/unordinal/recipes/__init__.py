@@ -49,6 +49,8 @@ ROW_POSITIONS = 2048  # of a step of rows whose positions are places
 FEW_ROWS_POSITIONS = 3600  # the same for fewer than FEW_ROWS rows
 FEW_ROWS_NET: dict[str, Any] = {"width": 64, "num_blocks": 2, "conv": 0, "dropout": 0.1}  # of arm
 MORE_ROWS_NET: dict[str, Any] = {"dropout": 0.1}
+TABLE_NET: dict[str, Any] = {"width": 96, "num_blocks": 2, "conv": 0, "dropout": 0.1}  # of arm in any order
+TABLE_RATES = {"lr": 1.5e-3, "matrix_lr": 0.01}
 MOST_VALIDATED = 2000  # rows
 PATIENCE = 3  # validations
 
@@ -132,6 +134,11 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
     config = replace(config, train=replace(train, **values))
     if is_rows and config.recipe == "arm":  # noise makes the rows of a diffusion differ anyway
         net = FEW_ROWS_NET if are_few else MORE_ROWS_NET
+        order = getattr(config.model, "order", None) or ("any" if data.spec.schema else "given")
+        if order == "any":  # the orders make the rows differ
+            rates = {name: value for name, value in TABLE_RATES.items() if name not in names}
+            config, net = with_settings(config, rates), FEW_ROWS_NET if are_few else TABLE_NET
+            values |= rates
         net = {name: value for name, value in net.items() if name not in names}
         config = with_settings(config, {f"model.net.{name}": value for name, value in net.items()})
         values |= net

@@ -34,7 +34,7 @@ class ArmSettings(ModelSettings):
     order: Literal["given", "any"] | None = None
     """The order in which places are drawn: as they are given, or any, so that conditions on any places are exact for
     the order that results; default any for tables, given for other data."""
-    num_orders: Annotated[int, Range(1)] = 8
+    num_orders: Annotated[int, Range(1)] = 16
     """With `order` any: the number of orders whose mean is the likelihood."""
 
     def takes(self) -> tuple[str, ...]:
@@ -45,12 +45,13 @@ class ArmSettings(ModelSettings):
         from unordinal.models.autoregressive import AutoregressiveModel
         from unordinal.nets.classes import ClassTransformer, SegmentTransformer
         from unordinal.nets.ngrams import NgramEmbedding
+        from unordinal.recipes.parts import classes_of
 
         spec.require_sequences()
         (length,) = spec.event_shape
         if self.order == "any" or (self.order is None and spec.schema):
             return self.build_any(spec)
-        classes = spec.num_classes + 1 if spec.ends else spec.classes  # one class more, for the end of an example
+        classes = spec.num_classes + 1 if spec.ends else classes_of(spec)  # one class more, for the end of an example
         given: Any = {"labels": spec.label_sizes}
         if self.num_segments == 0:
             k, width = spec.num_classes + spec.ends + 1, self.net.width  # one class more, for the start of a sequence
@@ -71,12 +72,14 @@ class ArmSettings(ModelSettings):
         """Build a model of places in any order."""
         from unordinal.models.any_order import AnyOrderModel
         from unordinal.nets.orders import OrderTransformer
+        from unordinal.recipes.parts import classes_of
 
         if spec.num_places is None:
             raise ValueError(f"`model.order` any is for rows of places; the positions of {spec.name} are not places")
         if self.num_segments or self.ngrams.orders or self.auxiliary:
             raise ValueError("segments, n-grams and auxiliary losses need `model.order` given; leave them out")
-        net = OrderTransformer(spec.classes, spec.num_places, labels=spec.label_sizes, **vars(self.net))
+        sizes = {**vars(self.net), "conv": 0}  # neighbours in an order are no neighbours in a row
+        net = OrderTransformer(classes_of(spec), spec.num_places, labels=spec.label_sizes, **sizes)
         num = self.num_orders
         return AnyOrderModel(net, event_shape=spec.event_shape, num_orders=num, labels=spec.label_sizes)
 

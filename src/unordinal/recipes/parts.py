@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from unordinal.columns import Classes
 from unordinal.data.spec import DataSpec
 from unordinal.flows import ready
 from unordinal.flows.bijection import Bijection
@@ -20,6 +21,11 @@ from unordinal.surjections.rounding import OneHotRounding, OrdinalRounding
 from unordinal.surjections.surjection import Surjection
 
 
+def classes_of(spec: DataSpec) -> Classes:
+    """Return the classes of the positions, with the numbers that those of a table stand for."""
+    return Classes(spec.classes, spec.numbers)
+
+
 def denoiser(
     net: sizes_of.DiffusionTransformer | sizes_of.Transformer | sizes_of.UNet, spec: DataSpec, num_input_classes: int
 ) -> nn.Module:
@@ -31,8 +37,8 @@ def denoiser(
     spec.require_sequences()
     given |= {"pad": spec.num_classes if spec.ends else None, "length": spec.num_places}
     if isinstance(net, sizes_of.Transformer):  # without time
-        return sequence.DenoisingTransformer(spec.classes, **given)
-    return transformer.TimeTransformer(spec.classes, **given)
+        return sequence.DenoisingTransformer(classes_of(spec), **given)
+    return transformer.TimeTransformer(classes_of(spec), **given)
 
 
 def given_parts(spec: DataSpec) -> Any:

@@ -2,16 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.data import source_of
+from unordinal.abilities import Conditional
+from unordinal.data import frame_of
 from unordinal.data.spec import DataSpec
-from unordinal.data.tables import TableSource, read_table
 from unordinal.model import CategoricalModel, device_of
 from unordinal.models.bound import bound
 from unordinal.names import check_known
@@ -45,8 +44,9 @@ class FillRows(Request):
 
     data: Annotated[Any, Flag(metavar="DATA"), NOT_SERVED]
     """The rows: a file, or a DataFrame."""
-    how: Literal["best", "draw"] = "best"
-    """Take the likeliest value of each cell given what is known of its row, or draw all cells of a row together."""
+    how: Literal["best", "draw", "probabilities"] = "best"
+    """Take the likeliest value of each cell given what is known of its row, draw all cells of a row together, or list
+    the probability of every value of each missing cell."""
     batch_size: BatchSize = BATCH
     """Rows at a time."""
     seed: Seed = 0
@@ -59,104 +59,169 @@ class MeasureRows(Request):
 
     data: Annotated[Any, Flag(metavar="DATA"), NOT_SERVED]
     """The rows: a file, or a DataFrame."""
-    cells: Annotated[int, Range(0)] = MOST_CELLS
-    """For how many of the most surprising rows to measure every cell given all others."""
+    cells: Annotated[int | Literal["all"], Range(0)] = MOST_CELLS
+    """Tables: for how many of the most surprising rows to measure every cell given all others."""
+    strict: bool = False
+    """Tables: refuse rows with values that the training rows lack, instead of leaving them out."""
     batch_size: BatchSize = BATCH
     """Rows at a time."""
     seed: Seed = 0
     """Seed of the draws of a bound."""
 
 
-def read_rows(spec: DataSpec, data: Any) -> "tuple[pd.DataFrame, Tensor]":
-    """Return the rows of a table as a DataFrame and as classes (N, D), -1 where a value is missing.
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table, read for a model."""
 
-    Columns that are not there count as missing. A value that the training rows did not have is refused.
+    frame: "pd.DataFrame"  # the rows
+    known: Tensor  # their classes (N, D), -1 where a value is missing
+    numbers: np.ndarray  # which rows of the table they are, from 1
+    num_left_out: int = 0  # rows with a value that the training rows lack
+    note: str = ""  # on the first of these
+
+
+def read_rows(spec: DataSpec, data: Any, *, strict: bool = True) -> Rows:
+    """Read a table by the columns of a model. Columns that are not there count as missing.
+
+    Rows with a value that the training rows lack are refused, or left out unless `strict`; they stay if the column has
+    the class `other`.
     """
     if not spec.schema:
         raise ValueError(f"this is for models of tables; {spec.name} is not one")
-    source = source_of(data)
-    if not isinstance(source, TableSource):
-        raise ValueError(f"expected a table, a .csv, .tsv or .parquet file or a DataFrame; got {source.name}")
-    frame = source.frame if source.frame is not None else read_table(Path(source.path), source.missing)
+    frame = frame_of(data)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     for name in frame.columns:
         check_known("column", name, [column.name for column in spec.schema])
-    classes = []
-    for column in spec.schema:
-        if column.name not in frame.columns:
-            classes.append(np.full(len(frame), -1))
-            continue
-        found, gone = column.encode(frame[column.name]), frame[column.name].isna().to_numpy()
-        wrong = np.flatnonzero((found < 0) & ~gone)
-        if len(wrong):
-            value = str(frame[column.name].iloc[wrong[0]])[:40]
-            raise ValueError(f"row {wrong[0] + 1}: {column.name} has the value {value!r}, which the training rows lack")
-        classes.append(np.where(gone, -1, found))
-    return frame, torch.from_numpy(np.stack(classes, axis=1))
+    x, is_unknown = np.full((len(frame), len(spec.schema)), -1), np.zeros((len(frame), len(spec.schema)), bool)
+    for place, column in enumerate(spec.schema):
+        if column.name in frame.columns:
+            found, gone = column.encode(frame[column.name]), frame[column.name].isna().to_numpy()
+            x[:, place], is_unknown[:, place] = np.where(gone, -1, found), (found < 0) & ~gone
+    left_out, note = is_unknown.any(axis=1), ""
+    if left_out.any():
+        row, place = (int(v[0]) for v in np.nonzero(is_unknown))
+        name = spec.schema[place].name
+        note = f"row {row + 1}: {name} has the value {str(frame[name].iloc[row])[:40]!r}, which the training rows lack"
+        if strict or left_out.all():
+            raise ValueError(note)
+    kept = np.flatnonzero(~left_out)
+    frame = frame.iloc[kept].reset_index(drop=True)
+    return Rows(frame, torch.from_numpy(x[kept]), kept + 1, int(left_out.sum()), note)
 
 
-def cell_log_probs(model: CategoricalModel, spec: DataSpec, known: Tensor, place: int, batch_size: int) -> Tensor:
-    """Return the log-probabilities (N, K) of the values of a column given known cells (N, D), -1 elsewhere.
+def cell_log_probs(
+    model: CategoricalModel, spec: DataSpec, known: Tensor, places: list[int], batch_size: int
+) -> list[Tensor]:
+    """Return the log-probabilities (N, K) of the values of some columns given known cells (N, D), -1 elsewhere.
 
     The class of missing values gets no probability: a cell is filled with a value.
     """
+    device, parts = device_of(model), []
+    for part in known.split(batch_size):
+        parts.append([log_p.double().cpu() for log_p in conditional_of(model).log_probs(part.to(device), places)])
+    found = []
+    for place, each in zip(places, zip(*parts, strict=True), strict=True):
+        log_p, missing = torch.cat(each), spec.schema[place].missing
+        if missing is not None and spec.schema[place].num_values:
+            log_p[:, missing] = -math.inf
+        found.append(torch.log_softmax(log_p, dim=-1))
+    return found
+
+
+def conditional_of(model: CategoricalModel) -> Conditional:
+    """Return the distributions of columns given others; raise a ValueError if the model has none."""
     if model.conditional is None:
         raise ValueError(
             f"a {type(model).__name__} has no distribution of one column given others; use arm with `model.order` any, "
             "absorbing or chow-liu"
         )
-    device = device_of(model)
-    parts = [model.conditional(part.to(device), place).double().cpu() for part in known.split(batch_size)]
-    log_p, missing = torch.cat(parts), spec.schema[place].missing
-    if missing is not None and spec.schema[place].num_values:
-        log_p[:, missing] = -math.inf
-    return torch.log_softmax(log_p, dim=-1)
+    return model.conditional
 
 
-def predict(model: CategoricalModel, spec: DataSpec, asked: Predict) -> "pd.DataFrame":
-    """Return the probability of each value of a column, a row for each row of the table."""
+def predict(model: CategoricalModel, spec: DataSpec, asked: Predict) -> "tuple[pd.DataFrame, float | None]":
+    """Return the probability of each value of a column, a row for each row of the table; and the spread over orders.
+
+    The spread is how far the probabilities of single orders are from each other, for models that have several: their
+    standard deviation, in the mean over the first rows and all values. None for models with one distribution.
+    """
     import pandas as pd
 
     names = [column.name for column in spec.schema]
     check_known("column", asked.column, names)
     place = names.index(asked.column)
-    _, known = read_rows(spec, asked.data)
+    known = read_rows(spec, asked.data).known
     known[:, place] = -1
     with asked.progress("Predicting", None):
-        p = cell_log_probs(model, spec, known, place, asked.batch_size).exp()
+        (log_p,) = cell_log_probs(model, spec, known, [place], asked.batch_size)
+    p, spread = log_p.exp(), conditional_of(model).spread
+    some = known[: asked.batch_size].to(device_of(model))
+    found = None if spread is None else float(spread(some, place).mean())
+    return pd.DataFrame({name: p[:, k].numpy() for k, name in values_of(spec, place)}), found
+
+
+def values_of(spec: DataSpec, place: int) -> list[tuple[int, str]]:
+    """Return the classes of a column with their names, without the class of missing values."""
     column = spec.schema[place]
-    kept = [k for k, name in enumerate(column.classes) if k != column.missing or not column.num_values]
-    return pd.DataFrame({column.classes[k]: p[:, k].numpy() for k in kept})
+    return [(k, name) for k, name in enumerate(column.classes) if k != column.missing or not column.num_values]
 
 
 def fill_rows(model: CategoricalModel, spec: DataSpec, asked: FillRows) -> "tuple[pd.DataFrame, int]":
-    """Return the table with its missing cells filled, and how many there were."""
-    frame, known = read_rows(spec, asked.data)
+    """Return the table with its missing cells filled, or with `how` probabilities a list of values for each missing
+    cell; and how many there were."""
+    import pandas as pd
+
+    rows = read_rows(spec, asked.data)
+    frame, known = rows.frame, rows.known
     is_gap = known < 0
     if not bool(is_gap.any()):
         raise ValueError("no cell of the table is missing; there is nothing to fill")
-    generator, filled = generator_of(asked.seed), known.clone()
-    with asked.progress("Filling", int(is_gap.any(dim=0).sum())) as advance:
-        for place in range(known.shape[1]):
-            rows = torch.nonzero(is_gap[:, place]).flatten()
-            if len(rows):
-                given = (known if asked.how == "best" else filled)[rows]
-                log_p = cell_log_probs(model, spec, given, place, asked.batch_size)
-                best = log_p.argmax(dim=-1)
-                filled[rows, place] = best if asked.how == "best" else draw_categorical(log_p, generator)
+    filled = known.clone()
+    if asked.how == "draw":
+        generator = generator_of(asked.seed)
+        with asked.progress("Filling", known.shape[1]) as advance:
+            for place in range(known.shape[1]):  # one after another, so that the cells of a row fit together
+                at = torch.nonzero(is_gap[:, place]).flatten()
+                if len(at):
+                    (log_p,) = cell_log_probs(model, spec, filled[at], [place], asked.batch_size)
+                    filled[at, place] = draw_categorical(log_p, generator)
                 advance(1)
+    else:
+        at = torch.nonzero(is_gap.any(dim=1)).flatten()
+        places = torch.nonzero(is_gap.any(dim=0)).flatten().tolist()
+        listed = []
+        with asked.progress("Filling", len(at)) as advance:
+            for part in at.split(asked.batch_size):
+                each = cell_log_probs(model, spec, known[part], places, asked.batch_size)
+                for place, log_p in zip(places, each, strict=True):
+                    gaps = is_gap[part, place]
+                    filled[part[gaps], place] = log_p[gaps].argmax(dim=-1)
+                    if asked.how == "probabilities":
+                        listed.append(listed_values(spec, place, rows.numbers[part[gaps].numpy()], log_p[gaps]))
+                advance(len(part))
+        if listed:
+            return pd.concat(listed).sort_values(["row", "column"], kind="stable"), int(is_gap.sum())
     values, out = spec.frame(filled, asked.seed), frame.copy()
     for place, column in enumerate(spec.schema):
-        gaps = is_gap[:, place].numpy()
+        is_filled = is_gap[:, place].numpy()
         if column.name not in out.columns:
             out[column.name] = values[column.name]
-        elif gaps.any():
-            out[column.name] = out[column.name].astype(object).where(~gaps, values[column.name].astype(object))
+        elif is_filled.any():
+            out[column.name] = out[column.name].astype(object).where(~is_filled, values[column.name].astype(object))
     return out[[column.name for column in spec.schema]], int(is_gap.sum())
 
 
-def measure_rows(model: CategoricalModel, spec: DataSpec, asked: MeasureRows) -> "pd.DataFrame":
-    """Return the bits of every row, the most surprising first, and for some of them the most surprising cell.
+def listed_values(spec: DataSpec, place: int, numbers: np.ndarray, log_p: Tensor) -> "pd.DataFrame":
+    """Return the probability of every value of a column for some rows, by their numbers, as a long table."""
+    import pandas as pd
+
+    values = values_of(spec, place)
+    cells = {"row": np.repeat(numbers, len(values)), "column": spec.schema[place].name}
+    cells |= {"value": [name for _, name in values] * len(numbers)}
+    return pd.DataFrame({**cells, "probability": log_p[:, [k for k, _ in values]].exp().flatten().numpy()})
+
+
+def measure_rows(model: CategoricalModel, spec: DataSpec, asked: MeasureRows) -> "tuple[pd.DataFrame, Rows]":
+    """Return the bits of every row, the most surprising first, and for some the most surprising cell; and the rows.
 
     A missing cell is summed out where the model can do that, and otherwise counts as the class of missing values.
     `cell` is the column whose value is the most surprising given all other columns: by its bits less those that the
@@ -164,32 +229,41 @@ def measure_rows(model: CategoricalModel, spec: DataSpec, asked: MeasureRows) ->
     """
     import pandas as pd
 
-    frame, known = read_rows(spec, asked.data)
-    bits = row_bits(model, spec, known, asked)
+    rows = read_rows(spec, asked.data, strict=asked.strict)
+    bits = row_bits(model, spec, rows.known, asked)
     order = np.argsort(-bits.numpy(), kind="stable")
-    out = pd.DataFrame({"row": order + 1, "bits": bits.numpy()[order]})
-    num = min(asked.cells, len(order))
+    out = pd.DataFrame({"row": rows.numbers[order], "bits": bits.numpy()[order]})
+    num = len(order) if asked.cells == "all" else min(asked.cells, len(order))
     if num and model.conditional is not None:
-        chosen, columns = known[torch.from_numpy(order[:num].copy())], spec.schema
-        found = torch.full((num, len(columns)), -math.inf, dtype=torch.float64)
-        own = found.clone()
-        with asked.progress("Measuring cells", len(columns)) as advance:
-            for place in range(len(columns)):
-                log_p = cell_log_probs(model, spec, chosen, place, asked.batch_size) / math.log(2)
-                entropy = -(log_p.exp2() * log_p.clamp(min=-1e4)).sum(dim=-1)
-                here = chosen[:, place]
-                seen = -log_p.gather(1, here.clamp(min=0).unsqueeze(1)).squeeze(1)
-                own[:, place] = torch.where(here < 0, -math.inf, seen)
-                found[:, place] = torch.where(here < 0, -math.inf, seen - entropy)
-                advance(1)
-        worst = found.argmax(dim=1)
-        extra = {"cell": [columns[c].name for c in worst.tolist()]}
-        extra["value"] = [str(frame[n].iloc[r]) for n, r in zip(extra["cell"], order[:num].tolist(), strict=True)]
-        values = pd.DataFrame(extra)
-        values["cell_bits"] = own.gather(1, worst.unsqueeze(1)).squeeze(1).numpy()
-        values["excess"] = found.gather(1, worst.unsqueeze(1)).squeeze(1).numpy()
-        out = out.join(values)
-    return out
+        own, excess = cell_bits(model, spec, rows.known[torch.from_numpy(order[:num].copy())], asked)
+        worst = excess.argmax(dim=1, keepdim=True)
+        names = [spec.schema[place].name for place in worst.flatten().tolist()]
+        values = [str(rows.frame[name].iloc[row]) for name, row in zip(names, order[:num].tolist(), strict=True)]
+        found = {"cell": names, "value": values}
+        both = {"cell_bits": own.gather(1, worst).flatten(), "excess": excess.gather(1, worst).flatten()}
+        out = out.join(pd.DataFrame({**found, **{name: bits.numpy() for name, bits in both.items()}}))
+    return out, rows
+
+
+def cell_bits(model: CategoricalModel, spec: DataSpec, known: Tensor, asked: MeasureRows) -> tuple[Tensor, Tensor]:
+    """Return the bits of each cell given all others, and how far they exceed their mean: two (N, D).
+
+    Cells that are missing have -inf. It takes as many passes as there are columns.
+    """
+    own = torch.full(known.shape, -math.inf, dtype=torch.float64)
+    excess = own.clone()
+    with asked.progress(f"Measuring the cells of {len(known):,} rows", known.shape[1]) as advance:
+        for place in range(known.shape[1]):
+            hidden = known.clone()
+            hidden[:, place] = -1
+            (log_p,) = (part / math.log(2) for part in cell_log_probs(model, spec, hidden, [place], asked.batch_size))
+            entropy = -(log_p.exp2() * log_p.clamp(min=-1e4)).sum(dim=-1)
+            here = known[:, place]
+            seen = -log_p.gather(1, here.clamp(min=0).unsqueeze(1)).squeeze(1)
+            own[:, place] = torch.where(here < 0, -math.inf, seen)
+            excess[:, place] = torch.where(here < 0, -math.inf, seen - entropy)
+            advance(1)
+    return own, excess
 
 
 def row_bits(model: CategoricalModel, spec: DataSpec, known: Tensor, asked: MeasureRows) -> Tensor:

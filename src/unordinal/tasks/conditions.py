@@ -1,5 +1,6 @@
 """Conditions on the columns of a table: `income=>50K`, `age>=60`."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from unordinal.data.schema import Column
 from unordinal.data.spec import DataSpec
+from unordinal.model import CategoricalModel, device_of
 from unordinal.names import check_known
+from unordinal.numerics import Rng, draw_categorical
 
 CONDITION = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*")
 MOST_DRAWS = 1000  # times as many rows as are wanted, before conditions count as impossible
@@ -67,8 +70,8 @@ def allowed_classes(column: Column, sign: str, value: str, text: str) -> np.ndar
         is_it = np.arange(len(column.classes)) == column.class_of(value)
         return is_it if sign == "=" else ~is_it
     try:
-        edge = float(np.datetime64(value, "ns").astype(np.int64)) if column.is_date else float(value)
-        bounds = column.bins or tuple((float(v), float(v)) for v in column.values)
+        edge = column.number(value)
+        bounds = column.bins or tuple((column.number(v), column.number(v)) for v in column.values)
     except ValueError as error:
         raise ValueError(f"{text!r}: {sign} is for columns of numbers, and for numbers") from error
     holds: dict[str, Callable[[float], bool]] = {
@@ -78,17 +81,37 @@ def allowed_classes(column: Column, sign: str, value: str, text: str) -> np.ndar
     for low, high in bounds:
         both = [holds[sign](low), holds[sign](high)]
         if both[0] != both[1]:
-            near = f"{column.parsed(low)} or {column.parsed(high + 1 if column.is_whole else high)}"
+            near = f"{column.parsed(low)} or {column.parsed(high + column.step)}"
             raise ValueError(f"{text!r} cuts the bin {column.shown(low, high)} of {column.name}; use {near}")
         inside.append(both[0])
     return np.array(inside + [False] * (len(column.classes) - len(inside)))  # neither `other` nor `missing`
 
 
-def drawn_where(draw: Callable[[int, Tensor, int], Tensor], conditions: Conditions, num: int) -> tuple[Tensor, float]:
-    """Draw rows that satisfy conditions: columns with one class are given, other rows are rejected.
+def with_range_drawn(model: CategoricalModel, conditions: Conditions, num: int, generator: Rng) -> Tensor:
+    """Return the known classes of rows (num, D), -1 where they are free, after drawing one of the columns with ranges.
+
+    It is the column whose range is the least likely given what is known. Its class is drawn from its distribution given
+    what is known, within the range: this is exact, and few rows are rejected.
+    """
+    known = conditions.known.repeat(num, 1)
+    if not conditions.allowed or model.conditional is None:
+        return known
+    places = list(conditions.allowed)
+    found = model.conditional.log_probs(conditions.known.unsqueeze(0).to(device_of(model)), places)
+    within = []
+    for place, (log_p,) in zip(places, found, strict=True):
+        is_allowed = torch.from_numpy(conditions.allowed[place])
+        within.append(torch.where(is_allowed, log_p.double().cpu(), -math.inf))
+    place, log_p = min(zip(places, within, strict=True), key=lambda both: float(both[1].logsumexp(dim=0)))
+    known[:, place] = draw_categorical(log_p.expand(num, -1), generator)
+    return known
+
+
+def drawn_where(draw: Callable[[int, int], Tensor], conditions: Conditions, num: int) -> tuple[Tensor, float]:
+    """Draw rows until enough of them satisfy all conditions.
 
     Args:
-        draw: draws a number of rows given known classes (D,), -1 where they are free, with a seed.
+        draw: draws a number of rows that satisfy some of the conditions, with the number of earlier draws as its seed.
         conditions: the conditions.
         num: how many rows.
 
@@ -100,7 +123,7 @@ def drawn_where(draw: Callable[[int, Tensor, int], Tensor], conditions: Conditio
     while accepted < num:
         share = max(accepted / tried, 1 / MOST_DRAWS) if tried else 1.0
         wanted = min(4 * num, max(64, round((num - accepted) / share)))
-        x = draw(wanted, conditions.known, len(parts))
+        x = draw(wanted, len(parts))
         kept = x[conditions.hold(x)]
         parts.append(kept)
         accepted, tried = accepted + len(kept), tried + wanted

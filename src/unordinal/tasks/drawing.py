@@ -14,11 +14,11 @@ from unordinal.data.spec import DataSpec
 from unordinal.model import CategoricalModel, device_of
 from unordinal.parallel.randomness import generator_of, mixed_seed
 from unordinal.progress import Progress, Watcher, silent, watching
-from unordinal.settings import NOT_SERVED, PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
-from unordinal.tasks.conditions import conditions_of, drawn_where
+from unordinal.settings import NOT_SERVED, PYTHON_ONLY, Flag, Range, Request, Seed
+from unordinal.tasks.conditions import conditions_of, drawn_where, with_range_drawn
 from unordinal.tasks.reading import read
 
-BATCH = 32
+BATCH, ROWS_BATCH = 32, 8192  # of samples, and of rows of a table
 CHAINS = 4  # number of samples whose chain is recorded
 MOST_STEPS = 256  # default for a diffusion: thousands keep a laptop busy for minutes
 
@@ -51,16 +51,17 @@ class Sample(Request):
     invalid: Annotated[Literal["keep", "resample"], NOT_SERVED] = "keep"
     """Flows: what to do with codes that stand for no class; keep shows them as the replacement character and counts
     them, resample draws the sample again, at most 20 times."""
-    batch_size: BatchSize = BATCH
-    """Samples drawn at a time."""
+    batch_size: Annotated[int | None, Range(1), NOT_SERVED] = None
+    """Samples drawn at a time; default 32, or 8192 rows of a table."""
     seed: Seed = 0
     """Seed of the draws."""
     label: Annotated[tuple[str, ...] | Any, Range(0, served=200), Flag(metavar="NAME=VALUE")] = ()
     """Models that were trained with labels: draw samples of these, such as class=frog; in Python also a dict, or the
     classes (J,), or (N, J) for each sample. Labels that are not given are missing."""
     where: Annotated[tuple[str, ...], Range(0, served=200), Flag(metavar="CONDITION")] = ()
-    """Tables: draw rows that satisfy these conditions, such as income=high or age>=60. A column with one value left is
-    given to the model; rows that do not satisfy the others are drawn again."""
+    """Tables: draw rows that satisfy these conditions, such as income=high or age>=60. Columns with one value left are
+    given to the model, then one column is drawn within its range; rows that do not satisfy further ranges are drawn
+    again."""
     known: Annotated[Any, PYTHON_ONLY] = None
     """Diffusions and autoregressive models: classes (N, *D), or (*D) for all samples, of positions that are given, and
     -1 where they are free."""
@@ -107,7 +108,7 @@ def sample(
     if asked.where:
         return sample_where(model, spec, asked)
     settings = model_settings(model, spec, asked)
-    settings |= {"seed": asked.seed, "batch_size": asked.batch_size, "progress": asked.progress}
+    settings |= {"seed": asked.seed, "batch_size": batch_of(spec, asked), "progress": asked.progress}
     return draw(model, asked.num, with_chain=with_chain, on_state=on_state, **settings)
 
 
@@ -117,13 +118,21 @@ def sample_where(model: CategoricalModel, spec: DataSpec, asked: Sample) -> Samp
     if asked.known is not None:
         raise ValueError("give `where` or `known`, not both")
 
-    def drawn(num: int, known: Tensor, turn: int) -> Tensor:
-        given = None if bool((known < 0).all()) else known
+    def drawn(num: int, turn: int) -> Tensor:
         seed = mixed_seed(asked.seed, turn, 0) if turn else asked.seed
+        known = with_range_drawn(model, conditions, num, generator_of(seed, 1))
+        if not bool((known < 0).any()):
+            return known
+        given = None if bool((known < 0).all()) else known
         return sample(model, spec, replace(asked, num=num, where=(), known=given, seed=seed)).x
 
     x, accepted = drawn_where(drawn, conditions, asked.num)
     return Samples(x, [], None, 0, time.monotonic() - began, accepted=accepted)
+
+
+def batch_of(spec: DataSpec, asked: Sample) -> int:
+    """Return how many samples are drawn at a time."""
+    return asked.batch_size or (ROWS_BATCH if spec.schema else BATCH)
 
 
 def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> dict[str, Any]:

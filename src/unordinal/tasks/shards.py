@@ -94,12 +94,17 @@ def draw_shards(
     group: Group = ALONE,
     progress: Progress = silent,
     warn: Callable[[str], None] = warnings.warn,
+    drawn: Callable[[int, int], Tensor] | None = None,
 ) -> int:
     """Draw the files that are missing and write the manifest; return how many files all processes drew.
 
     Classes are written as .npy files. If they stand for text, a .jsonl file next to each holds the text, one JSON
-    string per sample.
+    string per sample. `drawn` draws a number of samples with a seed; by default `plan` says how.
     """
+
+    def by_plan(num: int, seed: int) -> Tensor:
+        return draw(model, num, seed=seed, batch_size=plan.batch_size, **plan.settings).x
+
     with group.one_first():
         if group.is_first:
             prepare(folder, plan, warn)
@@ -111,8 +116,7 @@ def draw_shards(
         for turn in group.turns(len(missing)):
             index = missing[turn]
             seed = mixed_seed(plan.seed, index, 0)  # 63 bits, all of which count
-            drawn = draw(model, plan.num_in(index), seed=seed, batch_size=plan.batch_size, **plan.settings)
-            write_shard(folder, index, drawn.x.numpy(), spec)
+            write_shard(folder, index, (drawn or by_plan)(plan.num_in(index), seed).numpy(), spec)
             advance(plan.num_in(index))
             count += 1
     count = int(group.summed(torch.tensor(count)))  # which waits for all

@@ -5,12 +5,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel, given_labels
+from unordinal.nets.places import PlaceHeads
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
 from unordinal.parallel.sharding import (
@@ -33,6 +35,7 @@ from unordinal.train.optim import build_optimizer, clip_gradients, learning_rate
 from unordinal.train.recompute import recompute_blocks
 from unordinal.train.validation import Validation, Validator
 
+ROWS_COUNTED = 10_000  # for the frequencies at which the outputs of places start
 CLEARLY_WORSE = 1.005  # times the best bits: less may go away when the learning rate falls
 
 
@@ -88,6 +91,10 @@ class Loop:
         check_strategy(config, optim, self.hooks)
         seed_step(config.seed, 0, INITIALISE)
         self.hooks.initialise(first.to(device))
+        if data.spec.num_places is not None:
+            rows = data.train.examples(np.arange(min(len(data.train), ROWS_COUNTED)))
+            for heads in (part for part in model.modules() if isinstance(part, PlaceHeads)):
+                heads.start_at(rows.to(device))
         self.ema = Averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
