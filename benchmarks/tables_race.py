@@ -21,7 +21,7 @@ from unordinal.api import Run, fit
 from unordinal.data import frame_of
 from unordinal.data.tables import TableSource
 from unordinal.numerics import standard_error
-from unordinal.tasks.cells import FillRows, MeasureRows, cell_bits, fill_rows, read_rows, row_bits
+from unordinal.tasks.cells import FillRows, MeasureRows, fill_rows, read_rows, row_bits, suspicious_cells
 from unordinal.tasks.synthetic import repeated, two_sample_auc
 
 SHARE_REMOVED = 0.2
@@ -168,8 +168,8 @@ def outliers(run: Run, test: pd.DataFrame, rng: np.random.Generator) -> dict[str
                 is_broken[row, place] = True
     asked = MeasureRows(None)
     bits = np.concatenate([row_bits(run.model, run.spec, x, asked).numpy() for x in (known, broken)])
-    _, excess = cell_bits(run.model, run.spec, broken, asked)
-    named = is_broken[np.arange(len(known)), excess.argmax(dim=1).numpy()]
+    cells = suspicious_cells(run.model, run.spec, broken, asked)
+    named = is_broken[np.arange(len(known)), cells.log_odds.argmax(dim=1).numpy()]
     labels = np.arange(len(bits)) >= len(known)
     return {
         "outlier_auc": float(roc_auc_score(labels, bits)),

@@ -96,7 +96,7 @@ def main(words: Words) -> int:
 
 
 def table_bits(args: BitsArgs, values: dict[str, Any]) -> int:
-    """Rank the rows of a table, and name the most surprising cell of each."""
+    """Rank the rows of a table, and name the likeliest error in each."""
     from unordinal.cli.writing import write_frame
     from unordinal.tasks.cells import MeasureRows, measure_rows
 
@@ -106,7 +106,7 @@ def table_bits(args: BitsArgs, values: dict[str, Any]) -> int:
     found, rows = measure_rows(run.model, run.spec, asked)
     shown = found if args.top is None else found.head(args.top)
     write_frame(shown, None, shows=not args.json)
-    say("Bits of each row, the most surprising first, and its most surprising cell given all others.")
+    say("Bits of each row, the most surprising first, and the cell of it that is the likeliest error.")
     if rows.num_left_out:
         say(f"Note: {counted(rows.num_left_out, 'row')} left out; {rows.note}.")
     if args.json:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 BATCH = 1024
 DRAWS = 32  # of a bound, for each row
 MOST_CELLS = 1000  # rows whose cells are measured unless all are asked for
+CANDIDATES = 3  # cells of a row that may be named as the likeliest error
+OTHERS = 8  # cells of a row that may be wrong too
+MOST_FREQUENT = 1 - 1e-9  # the largest frequency of a value, as an error must leave it
 
 
 @dataclass(frozen=True)
@@ -221,11 +224,12 @@ def listed_values(spec: DataSpec, place: int, numbers: np.ndarray, log_p: Tensor
 
 
 def measure_rows(model: CategoricalModel, spec: DataSpec, asked: MeasureRows) -> "tuple[pd.DataFrame, Rows]":
-    """Return the bits of every row, the most surprising first, and for some the most surprising cell; and the rows.
+    """Return the bits of every row, the most surprising first, and for some the most suspicious cell; and the rows.
 
     A missing cell is summed out where the model can do that, and otherwise counts as the class of missing values.
-    `cell` is the column whose value is the most surprising given all other columns: by its bits less those that the
-    column has on average given the same others (`excess`). Bits of cells do not add up to those of the row.
+    `cell` is the column whose value is the likeliest error (see `suspicious_cells`), `cell_bits` are the bits of this
+    value given all other columns, and `excess` are these less their mean, the entropy of the column given all others.
+    Bits of cells do not add up to those of the row.
     """
     import pandas as pd
 
@@ -235,35 +239,84 @@ def measure_rows(model: CategoricalModel, spec: DataSpec, asked: MeasureRows) ->
     out = pd.DataFrame({"row": rows.numbers[order], "bits": bits.numpy()[order]})
     num = len(order) if asked.cells == "all" else min(asked.cells, len(order))
     if num and model.conditional is not None:
-        own, excess = cell_bits(model, spec, rows.known[torch.from_numpy(order[:num].copy())], asked)
-        worst = excess.argmax(dim=1, keepdim=True)
+        found = suspicious_cells(model, spec, rows.known[torch.from_numpy(order[:num].copy())], asked)
+        worst = found.log_odds.argmax(dim=1, keepdim=True)
         names = [spec.schema[place].name for place in worst.flatten().tolist()]
         values = [str(rows.frame[name].iloc[row]) for name, row in zip(names, order[:num].tolist(), strict=True)]
-        found = {"cell": names, "value": values}
-        both = {"cell_bits": own.gather(1, worst).flatten(), "excess": excess.gather(1, worst).flatten()}
-        out = out.join(pd.DataFrame({**found, **{name: bits.numpy() for name, bits in both.items()}}))
+        numbers = {"cell_bits": found.bits, "excess": found.excess, "log_odds": found.log_odds}
+        each = {name: part.gather(1, worst).flatten().numpy() for name, part in numbers.items()}
+        out = out.join(pd.DataFrame({"cell": names, "value": values, **each}))
     return out, rows
 
 
-def cell_bits(model: CategoricalModel, spec: DataSpec, known: Tensor, asked: MeasureRows) -> tuple[Tensor, Tensor]:
-    """Return the bits of each cell given all others, and how far they exceed their mean: two (N, D).
+@dataclass(frozen=True)
+class Cells:
+    """Figures of cells (N, D) in bits; those of missing cells are -inf."""
 
-    Cells that are missing have -inf. It takes as many passes as there are columns.
+    bits: Tensor  # of each cell given all others
+    excess: Tensor  # how far they exceed their mean
+    log_odds: Tensor  # how much likelier the value is as an error than as the right value
+
+
+def suspicious_cells(model: CategoricalModel, spec: DataSpec, known: Tensor, asked: MeasureRows) -> Cells:
+    """Measure each cell given all others, and find the cell of each row that is the likeliest error.
+
+    An error replaces a value by a different one, drawn by frequency. The odds compare how likely the value is as an
+    error and as the right value. A second error in a row would mislead them, so that the odds of the `CANDIDATES` most
+    suspicious cells are computed again without one of the `OTHERS` next ones, and their harmonic mean is taken. The
+    other cells of the row then have log-odds of -inf.
     """
-    own = torch.full(known.shape, -math.inf, dtype=torch.float64)
-    excess = own.clone()
-    with asked.progress(f"Measuring the cells of {len(known):,} rows", known.shape[1]) as advance:
-        for place in range(known.shape[1]):
-            hidden = known.clone()
-            hidden[:, place] = -1
-            (log_p,) = (part / math.log(2) for part in cell_log_probs(model, spec, hidden, [place], asked.batch_size))
-            entropy = -(log_p.exp2() * log_p.clamp(min=-1e4)).sum(dim=-1)
-            here = known[:, place]
-            seen = -log_p.gather(1, here.clamp(min=0).unsqueeze(1)).squeeze(1)
-            own[:, place] = torch.where(here < 0, -math.inf, seen)
-            excess[:, place] = torch.where(here < 0, -math.inf, seen - entropy)
+    nothing = torch.full((1, known.shape[1]), -1)
+    places = list(range(known.shape[1]))
+    usual = [log_p[0] for log_p in cell_log_probs(model, spec, nothing, places, 1)]
+    lowest = torch.full(known.shape, -math.inf, dtype=torch.float64)
+    bits, excess, first, odds = (lowest.clone() for _ in range(4))
+    num_others = min(OTHERS, len(places) - 1)
+    num_passes = len(places) + min(CANDIDATES, len(places)) * num_others
+    with asked.progress(f"Measuring the cells of {len(known):,} rows", num_passes) as advance:
+        for place in places:
+            (log_p,) = cell_log_probs(model, spec, without(known, place), [place], asked.batch_size)
+            here, rows = known[:, place], torch.nonzero(known[:, place] >= 0).flatten()
+            log_p, here = log_p[rows], here[rows]
+            own = -log_p.gather(1, here.unsqueeze(1)).squeeze(1)
+            bits[rows, place] = own
+            excess[rows, place] = own + (log_p.exp() * log_p.clamp(min=-1e4)).sum(dim=-1)
+            first[rows, place] = error_odds(log_p, here, usual[place])
             advance(1)
-    return own, excess
+        top = first.argsort(dim=1, descending=True, stable=True)[:, : 1 + OTHERS]
+        for rank in range(min(CANDIDATES, len(places))):
+            cell, found = top[:, rank], []
+            for other in (other for other in range(1 + num_others) if other != rank):
+                hidden = without(without(known, cell), top[:, other])
+                every, again = cell_log_probs(model, spec, hidden, places, asked.batch_size), lowest[:, 0].clone()
+                for place in places:
+                    rows = torch.nonzero((cell == place) & (known[:, place] >= 0)).flatten()
+                    again[rows] = error_odds(every[place][rows], known[rows, place], usual[place])
+                found.append(again)
+                advance(1)
+            mean = -torch.logsumexp(-torch.stack(found), dim=0) + math.log(num_others) if found else first[:, rank]
+            odds.scatter_(1, cell.unsqueeze(1), mean.unsqueeze(1))
+    return Cells(*(part / math.log(2) for part in (bits, excess, odds)))
+
+
+def without(known: Tensor, place: int | Tensor) -> Tensor:
+    """Return known cells (N, D) with one column of each row hidden, the same or another (N,) for each row."""
+    at = torch.as_tensor(place).expand(len(known)).unsqueeze(1)
+    return known.scatter(1, at, -1)
+
+
+def error_odds(log_p: Tensor, here: Tensor, usual: Tensor) -> Tensor:
+    """Return the log of how much likelier a value is as an error than as the right value: (N,).
+
+    Args:
+        log_p: the log-probabilities of the right value of a cell, (N, K).
+        here: the value that the cell has, (N,).
+        usual: the log-frequencies of the values, (K,): an error is a value drawn by these, other than the right one.
+    """
+    at = here.unsqueeze(1)
+    replaced = log_p - torch.log1p(-usual.exp().clamp(max=MOST_FREQUENT))  # by any of the other values
+    wrong = usual[here] + replaced.scatter(1, at, -math.inf).logsumexp(dim=1)
+    return wrong - log_p.gather(1, at).squeeze(1)
 
 
 def row_bits(model: CategoricalModel, spec: DataSpec, known: Tensor, asked: MeasureRows) -> Tensor:
