@@ -53,6 +53,10 @@ class Classes:
         order = [column for _, members, _ in self.groups for column in members]
         self.place_in_groups = [order.index(column) for column in range(len(order))]
 
+    def reversed(self) -> "Classes":
+        """Return the classes of the positions in reverse."""
+        return Classes(self.columns[::-1] or self.most, self.numbers[::-1])
+
     def sizes(self, like: Tensor) -> Any:
         """Return the number of classes of the positions: an int, or (D,) with the type and device of `like`."""
         return torch.tensor(self.columns, dtype=like.dtype, device=like.device) if self.columns else self.most

@@ -38,15 +38,21 @@ def stepped(net: ClassTransformer, x: Tensor) -> Tensor:
     return torch.stack(found, dim=1)
 
 
+def with_sums() -> ClassTransformer:
+    return randomised(ClassTransformer(K, length=L, sums=6, **SMALL))
+
+
 @pytest.mark.parametrize(
-    "net", [randomised(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5), segments(7, 3)]
+    "net", [randomised(ClassTransformer(K, **SMALL)), with_sums(), segments(8, 24), segments(8, 5), segments(7, 3)]
 )
 def test_cached_steps_equal_one_pass(net: ClassTransformer) -> None:
     x = some_classes()
     torch.testing.assert_close(stepped(net, x), net(x), rtol=1e-5, atol=1e-5)  # rotary angles are float32
 
 
-@pytest.mark.parametrize("net", [randomised(ClassTransformer(K, **SMALL)), segments(8, 24), segments(8, 5)])
+@pytest.mark.parametrize(
+    "net", [randomised(ClassTransformer(K, **SMALL)), with_sums(), segments(8, 24), segments(8, 5)]
+)
 def test_a_position_depends_only_on_those_before_it(net: ClassTransformer) -> None:
     x = some_classes(1)
     for place in (0, 7, 8, 23):

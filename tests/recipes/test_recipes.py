@@ -390,6 +390,12 @@ def test_rows_of_places_are_regularised_and_validated_as_a_whole() -> None:
     assert note.startswith("chosen for 900 rows of 8 places: batch size 256, ")
     config, _ = suited_to(configured("arm"), data, ["net.dropout", "patience"])
     assert config.model.net.dropout == 0.0  # type: ignore[attr-defined]
+    few = load_data(np.random.default_rng(0).integers(0, 2, (100, 60)), split="80,10,10")
+    least, note = suited_to(configured("arm"), few)
+    assert (least.model.sums, least.train.batch_size) == (128, 40)  # type: ignore[attr-defined]
+    assert "sums 128" in note
+    both = with_settings(configured("arm"), {"order": "both"})
+    assert suited_to(both, few)[0].train.batch_size == 160
     assert suited_to(configured("absorbing"), data)[0].model.net.dropout == 0.0  # type: ignore[attr-defined]
     assert config.train.patience is None
     assert suited_to(configured("argmax-ar"), data)[0].train.patience == 3

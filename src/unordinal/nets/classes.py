@@ -14,6 +14,8 @@ from unordinal.nets.places import PlaceHeads, embedding_of, head_of, label_embed
 from unordinal.nets.sequence import PlainBlock, initial_state, make_blocks, step_blocks
 from unordinal.nets.settings import Transformer
 
+SMALL_TERMS = 0.05  # the scale at which the terms of a sum over many places start
+
 
 class ClassTransformer(nn.Module):
     """A causal Transformer that predicts each class from the classes before it.
@@ -26,6 +28,8 @@ class ClassTransformer(nn.Module):
         ngrams: embeddings of the last few classes together, for K + 1 classes and of the same `width`; None for none.
         length: the number of places, if each has an embedding and an output layer of its own.
         labels: the number of classes of each label given with an example.
+        sums: the channels of a running sum of embeddings of all classes before a place (as in NADE, Larochelle and
+            Murray 2011), which the output layers read next to the features of the Transformer; 0 for none.
         **sizes: the fields of `Transformer`: width, num_blocks, num_heads, conv, dropout.
 
     >>> net = ClassTransformer(27, width=16, num_blocks=2, num_heads=2)
@@ -43,6 +47,7 @@ class ClassTransformer(nn.Module):
         ngrams: NgramEmbedding | None = None,
         length: int | None = None,
         labels: tuple[int, ...] = (),
+        sums: int = 0,
         **sizes: Any,
     ):
         super().__init__()
@@ -55,7 +60,11 @@ class ClassTransformer(nn.Module):
         self.ngrams = ngrams
         self.dropout = nn.Dropout(net.dropout)
         self.blocks = make_blocks(net, is_causal=True, dropout=net.dropout)
-        self.out = head_of(self.classes, net.width, length=length)
+        self.sums = None
+        if sums:
+            self.sums = embedding_of(self.classes, sums, num_special=1, length=length, is_causal=True)
+            nn.init.normal_(self.sums.table.weight, std=SMALL_TERMS)
+        self.out = head_of(self.classes, net.width + sums, length=length)
 
     def previous_classes(self, x: Tensor) -> Tensor:
         """Return the class before each position, with the start symbol before the first: (B, L) -> (B, L)."""
@@ -71,7 +80,11 @@ class ClassTransformer(nn.Module):
         Returns:
             The logits of each position given the classes before it, of shape (B, L, K), or (B, sum of K).
         """
-        return self.out(self.features(x, cond, only_last=True)[-1])
+        h = self.features(x, cond, only_last=True)[-1]
+        if self.sums is not None:
+            total = self.dropout(self.sums(self.previous_classes(x))).cumsum(dim=1)
+            h = torch.cat([h, self.dropout(torch.tanh(total))], dim=-1)
+        return self.out(h)
 
     def features(self, x: Tensor, cond: Tensor | None = None, *, only_last: bool = False) -> list[Tensor]:
         """Return the normalised output of every block, or of the last one: a list of tensors (B, L, C)."""
@@ -136,8 +149,14 @@ class ClassTransformer(nn.Module):
         if self.ngrams is not None:
             recent = torch.cat([recent[:, 1:], before.unsqueeze(1)], dim=1)
             h = h + self.ngrams(recent).squeeze(1)
+        total = state.get("total")
         h, state = step_blocks(self.blocks, h, state, self.head_channels)
-        kept = {name: value for name, value in (("recent", recent), ("label", label)) if value is not None}
+        if self.sums is not None:
+            added = self.sums(before, place)
+            total = added if total is None else total + added
+            h = torch.cat([h, torch.tanh(total)], dim=-1)
+        carried = (("recent", recent), ("label", label), ("total", total))
+        kept = {name: value for name, value in carried if value is not None}
         logits = self.out.at(h, place) if isinstance(self.out, PlaceHeads) else self.out(h)
         return logits, {**state, **kept}
 

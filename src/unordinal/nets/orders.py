@@ -151,10 +151,9 @@ class OrderTransformer(nn.Module):
             assert isinstance(block, TwoStreamBlock)
             keys, values, num = append_to_cache(cache, *block.keys_and_values(seen))
             caches.append((keys, values, num))
-            readable = keys[:, :, :num], values[:, :, :num]
-            if index < len(self.blocks) - 1:
-                seen = block.read(seen, *readable)
-            asked = block.read(asked, *readable)
+            both = asked if index == len(self.blocks) - 1 else torch.cat([seen, asked], dim=1)
+            both = block.read(both, keys[:, :, :num], values[:, :, :num])
+            seen, asked = both[:, :1], both[:, -1:]
         return self.out.at(normed(asked).squeeze(1), place), {**state, "caches": caches}
 
 

@@ -95,6 +95,8 @@ class PlaceHeads(nn.Module):
     torch.Size([1, 5])
     """
 
+    is_reversed = False  # whether the network reads rows in reverse
+
     def __init__(self, classes: Classes, length: int, *, width: int):
         super().__init__()
         self.classes = classes
@@ -135,6 +137,7 @@ class PlaceHeads(nn.Module):
     @torch.no_grad()
     def start_at(self, x: Tensor) -> None:
         """Let the biases be the log-frequencies of the classes of rows (N, L), so that training begins there."""
+        x = x.flip(1) if self.is_reversed else x
         places, biases = [list(range(x.shape[1]))], [self.bias] if self.is_shared else []
         if not self.is_shared:
             places, biases = self.members, list(self.biases)

@@ -4,7 +4,6 @@ A new model needs a class in `models/`, a recipe here and a line in RECIPES. Onl
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from unordinal.config import RunConfig, Shape, Size
@@ -49,6 +48,9 @@ ROW_POSITIONS = 2048  # of a step of rows whose positions are places
 FEW_ROWS_POSITIONS = 3600  # the same for fewer than FEW_ROWS rows
 FEW_ROWS_NET: dict[str, Any] = {"width": 64, "num_blocks": 2, "conv": 0, "dropout": 0.1}  # of arm
 MORE_ROWS_NET: dict[str, Any] = {"dropout": 0.1}
+PER_COLUMN, LEAST_PER_COLUMN = 10, 2  # rows per column below which dropout is higher, and a sum of all columns suits
+LEAST_ROWS: dict[str, Any] = {**FEW_ROWS_NET, "num_blocks": 1, "dropout": 0.3, "sums": 128}
+LEAST_ROWS |= {"lr": 1e-3, "matrix_lr": 0.005, "batch_size": 40}
 TABLE_NET: dict[str, Any] = {"width": 96, "num_blocks": 2, "conv": 0, "dropout": 0.1}  # of arm in any order
 TABLE_RATES = {"lr": 1.5e-3, "matrix_lr": 0.01}
 MOST_VALIDATED = 2000  # rows
@@ -122,28 +124,37 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
         return config, ""
     names = {name.rpartition(".")[2] for name in chosen}
     positions, train, is_rows = max(1.0, data.mean_symbols), config.train, data.spec.num_places is not None
-    parts = 1 if train.accumulate is None else train.accumulate
-    are_few = len(data.train) < FEW_ROWS
-    row_positions = FEW_ROWS_POSITIONS if are_few else ROW_POSITIONS
-    usual = row_positions / positions if is_rows else train.batch_size * USUAL_POSITIONS / positions
-    batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))
-    values: dict[str, Any] = {"batch_size": max(parts, batch_size // parts * parts)}
+    usual, values = train.batch_size * USUAL_POSITIONS / positions, dict[str, Any]()
     if is_rows:
-        values |= {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
+        values = {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
+        values |= suited_to_rows(config, data)
+        usual = values.pop("batch_size")
+    parts = 1 if train.accumulate is None else train.accumulate
+    batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))
+    values = {"batch_size": max(parts, batch_size // parts * parts), **values}
     values = {name: value for name, value in values.items() if name not in names}
-    config = replace(config, train=replace(train, **values))
-    if is_rows and config.recipe == "arm":  # noise makes the rows of a diffusion differ anyway
-        net = FEW_ROWS_NET if are_few else MORE_ROWS_NET
-        order = getattr(config.model, "order", None) or ("any" if data.spec.schema else "given")
-        if order == "any":  # the orders make the rows differ
-            rates = {name: value for name, value in TABLE_RATES.items() if name not in names}
-            config, net = with_settings(config, rates), FEW_ROWS_NET if are_few else TABLE_NET
-            values |= rates
-        net = {name: value for name, value in net.items() if name not in names}
-        config = with_settings(config, {f"model.net.{name}": value for name, value in net.items()})
-        values |= net
+    config = with_settings(config, values)
     chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
     return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}" if is_rows else ""
+
+
+def suited_to_rows(config: RunConfig, data: "Data") -> dict[str, Any]:
+    """Return settings by name that suit the number of rows, and, for arm, the number of rows for each column."""
+    rows, columns = len(data.train), data.mean_symbols
+    per_step: dict[str, Any] = {"batch_size": (FEW_ROWS_POSITIONS if rows < FEW_ROWS else ROW_POSITIONS) / columns}
+    if config.recipe != "arm":  # noise makes the rows of a diffusion differ anyway
+        return per_step
+    order = getattr(config.model, "order", None) or ("any" if data.spec.schema else "given")
+    if order == "any":  # the orders make the rows differ
+        return {**per_step, **TABLE_RATES, **(FEW_ROWS_NET if rows < FEW_ROWS else TABLE_NET)}
+    values = {**per_step, **(FEW_ROWS_NET if rows < FEW_ROWS else MORE_ROWS_NET)}
+    if rows < LEAST_PER_COLUMN * columns:
+        values = dict(LEAST_ROWS)
+    elif rows < PER_COLUMN * columns:
+        values |= {"dropout": 0.2, "batch_size": ROW_POSITIONS / columns}
+    if order == "both":  # each row trains one of the networks
+        values["batch_size"] *= getattr(config.model, "num_orders", None) or 4
+    return values
 
 
 def unknown_name(name: str) -> ValueError:

@@ -13,7 +13,9 @@ from unordinal.recipes.recipe import QUICK_MUON, Plan, Recipe, Task
 from unordinal.settings import Range
 
 if TYPE_CHECKING:
+    from unordinal.columns import Classes
     from unordinal.data.spec import DataSpec
+    from unordinal.model import ExactModel
     from unordinal.models.any_order import AnyOrderModel
     from unordinal.models.autoregressive import AutoregressiveModel
 
@@ -31,34 +33,53 @@ class ArmSettings(ModelSettings):
     """Segments of a sequence, each with a memory of those before (Transformer-XL); 0 for none."""
     ngrams: Ngrams = field(default_factory=Ngrams)
     """Tables of n-grams, which give better scores for more memory."""
-    order: Literal["given", "any"] | None = None
-    """The order in which places are drawn: as they are given, or any, so that conditions on any places are exact for
-    the order that results; default any for tables, given for other data."""
-    num_orders: Annotated[int, Range(1)] = 16
-    """With `order` any: the number of orders whose mean is the likelihood."""
+    sums: Annotated[int, Range(0)] = 0
+    """Rows of places in the given order: channels of a running sum of embeddings that the outputs read as well (as in
+    NADE), which suits fewer rows than columns; 0 for none."""
+    order: Literal["given", "any", "both"] | None = None
+    """The order in which places are drawn. Given: as they are. Any: conditions on any places are exact for the order
+    that results. Both: the mean of several networks, half of which read the places in reverse, which suits few rows.
+    Default any for tables, given for other data."""
+    num_orders: Annotated[int | None, Range(1)] = None
+    """With `order` any: the number of orders whose mean is the likelihood, default 16; with both: the number of
+    networks, default 4."""
 
     def takes(self) -> tuple[str, ...]:
         """Return what the model takes besides plain arrays; with segments nothing."""
         return () if self.num_segments else ("columns", "ends", "labels")
 
-    def build(self, spec: "DataSpec") -> "AutoregressiveModel | AnyOrderModel":
-        from unordinal.models.autoregressive import AutoregressiveModel
-        from unordinal.nets.classes import ClassTransformer, SegmentTransformer
-        from unordinal.nets.ngrams import NgramEmbedding
+    def build(self, spec: "DataSpec") -> "ExactModel":
+        from unordinal.models.mixture import MixtureModel
         from unordinal.recipes.parts import classes_of
 
         spec.require_sequences()
-        (length,) = spec.event_shape
         if self.order == "any" or (self.order is None and spec.schema):
             return self.build_any(spec)
         classes = spec.num_classes + 1 if spec.ends else classes_of(spec)  # one class more, for the end of an example
+        if self.order != "both":
+            return self.build_given(spec, classes)
+        if spec.num_places is None or self.num_segments or self.auxiliary or isinstance(classes, int):
+            raise ValueError("`model.order` both is for rows of places; leave out segments and auxiliary losses")
+        turns = (classes, classes.reversed())
+        return MixtureModel([self.build_given(spec, turns[number % 2]) for number in range(self.num_orders or 4)])
+
+    def build_given(self, spec: "DataSpec", classes: "int | Classes") -> "AutoregressiveModel":
+        """Build a model of positions in the given order."""
+        from unordinal.models.autoregressive import AutoregressiveModel
+        from unordinal.nets.classes import ClassTransformer, SegmentTransformer
+        from unordinal.nets.ngrams import NgramEmbedding
+
+        (length,) = spec.event_shape
         given: Any = {"labels": spec.label_sizes}
         if self.num_segments == 0:
             k, width = spec.num_classes + spec.ends + 1, self.net.width  # one class more, for the start of a sequence
             if self.ngrams.orders and spec.columns:
                 raise ValueError("n-grams are for sequences whose positions have the same classes; leave them out")
             ngrams = NgramEmbedding(k, width, **vars(self.ngrams)) if self.ngrams.orders else None
-            net = ClassTransformer(classes, ngrams=ngrams, length=spec.num_places, **given, **vars(self.net))
+            if self.sums and (spec.num_places is None or self.auxiliary):
+                raise ValueError("`model.sums` is for rows of places, without auxiliary losses; leave it out")
+            given |= {"ngrams": ngrams, "length": spec.num_places, "sums": self.sums}
+            net = ClassTransformer(classes, **given, **vars(self.net))
         elif self.ngrams.orders or self.auxiliary:
             raise ValueError("n-grams and auxiliary losses are only for Transformers without segments; leave them out")
         elif not 2 <= self.num_segments <= length:
@@ -66,7 +87,10 @@ class ArmSettings(ModelSettings):
         else:
             segment = -(-length // self.num_segments)  # the memory lets the last segment attend to all others
             net = SegmentTransformer(spec.num_classes, segment=segment, memory=length - segment, **vars(self.net))
-        return AutoregressiveModel(net, event_shape=spec.event_shape, auxiliary=self.auxiliary, ends=spec.ends, **given)
+        labels = spec.label_sizes
+        return AutoregressiveModel(
+            net, event_shape=spec.event_shape, auxiliary=self.auxiliary, ends=spec.ends, labels=labels
+        )
 
     def build_any(self, spec: "DataSpec") -> "AnyOrderModel":
         """Build a model of places in any order."""
@@ -80,7 +104,7 @@ class ArmSettings(ModelSettings):
             raise ValueError("segments, n-grams and auxiliary losses need `model.order` given; leave them out")
         sizes = {**vars(self.net), "conv": 0}  # neighbours in an order are no neighbours in a row
         net = OrderTransformer(classes_of(spec), spec.num_places, labels=spec.label_sizes, **sizes)
-        num = self.num_orders
+        num = self.num_orders or 16
         return AnyOrderModel(net, event_shape=spec.event_shape, num_orders=num, labels=spec.label_sizes)
 
 

@@ -18,7 +18,8 @@ from unordinal.settings import NOT_SERVED, PYTHON_ONLY, Flag, Range, Request, Se
 from unordinal.tasks.conditions import conditions_of, drawn_where, with_range_drawn
 from unordinal.tasks.reading import read
 
-BATCH, ROWS_BATCH = 32, 8192  # of samples, and of rows of a table
+BATCH = 32  # samples at a time
+MOST_CELLS, MOST_LOGITS = 1 << 19, 1 << 24  # of the rows of a table at a time, the latter of one column
 CHAINS = 4  # number of samples whose chain is recorded
 MOST_STEPS = 256  # default for a diffusion: thousands keep a laptop busy for minutes
 
@@ -132,7 +133,9 @@ def sample_where(model: CategoricalModel, spec: DataSpec, asked: Sample) -> Samp
 
 def batch_of(spec: DataSpec, asked: Sample) -> int:
     """Return how many samples are drawn at a time."""
-    return asked.batch_size or (ROWS_BATCH if spec.schema else BATCH)
+    if asked.batch_size or not spec.schema:
+        return asked.batch_size or BATCH
+    return max(BATCH, min(MOST_CELLS // len(spec.schema), MOST_LOGITS // spec.num_classes))
 
 
 def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> dict[str, Any]:
