@@ -1,7 +1,8 @@
 """One contestant of tables_race.py, run by the Python of another environment: NAME FOLDER MINUTES.
 
-Reads train.csv, test.csv and holed.csv from FOLDER. Writes NAME-new.csv (as many rows as train.csv), NAME-times.json
-and, where it can, NAME-bits.csv (bits of each test row) and NAME-filled.csv.
+Reads train.csv, test.csv, holed.csv and broken.csv from FOLDER. Writes NAME-times.json and, where it can, NAME-new.csv
+(as many rows as train.csv), NAME-bits.csv (bits of each test row), NAME-filled.csv and NAME-scores.csv (outlier scores
+of the test rows, then of the broken rows).
 """
 
 import json
@@ -20,7 +21,7 @@ def read(name: str) -> Any:
 
 
 def main() -> None:
-    train, test, holed = (read(name) for name in ("train", "test", "holed"))
+    train, test, holed, broken = (read(name) for name in ("train", "test", "holed", "broken"))
     times: dict[str, float] = {}
     began = time.monotonic()
 
@@ -45,6 +46,18 @@ def main() -> None:
         if NAME.endswith("any"):
             model.impute(holed, sampling_temperature=0.0).to_csv(FOLDER / f"{NAME}-filled.csv", index=False)
             lap("fill")
+            both = pd.concat([test, broken])
+            scores = -np.asarray(model.log_prob(both), dtype=float)
+            pd.DataFrame({"score": scores}).to_csv(FOLDER / f"{NAME}-scores.csv", index=False)
+    elif NAME == "ecod":
+        from pyod.models.ecod import ECOD
+
+        every = pd.get_dummies(pd.concat([train, test, broken]).fillna("(missing)")).to_numpy(float)
+        detector = ECOD()
+        detector.fit(every[: len(train)])
+        scores = detector.decision_function(every[len(train) :])
+        pd.DataFrame({"score": scores}).to_csv(FOLDER / f"{NAME}-scores.csv", index=False)
+        lap("fit")
     else:
         from ctgan import CTGAN
 

@@ -48,10 +48,13 @@ class TwoStreamBlock(nn.Module):
         return self.heads(keys), self.heads(values)
 
     def read(self, h: Tensor, keys: Tensor, values: Tensor, **mask: Any) -> Tensor:
-        """Let a stream (B, L, C) read keys and values, then pass it through the MLP."""
+        """Let a stream (B, L, C) read keys and values, all of them or as `mask` says, then pass it through the MLP."""
         q = self.heads(self.query(normed(h)))
-        mixed = F.scaled_dot_product_attention(q, keys, values, **mask).transpose(1, 2).flatten(2)
-        h = h + self.dropout(self.out(mixed))
+        if mask:
+            mixed = F.scaled_dot_product_attention(q, keys, values, **mask)
+        else:  # for the one or two queries of a step, this is up to six times as fast on a CPU
+            mixed = torch.softmax(q @ keys.mT / math.sqrt(q.shape[-1]), dim=-1) @ values
+        h = h + self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))
         return h + self.dropout(self.down(F.relu(self.up(normed(h))).square()))
 
     def forward(self, seen: Tensor, asked: Tensor, mask: Any, *, is_last: bool) -> tuple[Tensor, Tensor]:

@@ -52,7 +52,7 @@ PER_COLUMN, LEAST_PER_COLUMN = 10, 2  # rows per column below which dropout is h
 LEAST_ROWS: dict[str, Any] = {**FEW_ROWS_NET, "num_blocks": 1, "dropout": 0.3, "sums": 128}
 LEAST_ROWS |= {"lr": 1e-3, "matrix_lr": 0.005, "batch_size": 40}
 TABLE_NET: dict[str, Any] = {"width": 96, "num_blocks": 2, "conv": 0, "dropout": 0.1}  # of arm in any order
-TABLE_RATES = {"lr": 1.5e-3, "matrix_lr": 0.01}
+TABLE_RATES = {"lr": 1.5e-3, "matrix_lr": 0.01}  # of arm in any order, and of diffusions
 MOST_VALIDATED = 2000  # rows
 PATIENCE = 3  # validations
 
@@ -142,12 +142,16 @@ def suited_to_rows(config: RunConfig, data: "Data") -> dict[str, Any]:
     """Return settings by name that suit the number of rows, and, for arm, the number of rows for each column."""
     rows, columns = len(data.train), data.mean_symbols
     per_step: dict[str, Any] = {"batch_size": (FEW_ROWS_POSITIONS if rows < FEW_ROWS else ROW_POSITIONS) / columns}
-    if config.recipe != "arm":  # noise makes the rows of a diffusion differ anyway
+    if config.recipe in ("absorbing", "multinomial", "uniform"):  # the noise makes the rows differ
+        return {**per_step, **TABLE_RATES}
+    if config.recipe != "arm":
         return per_step
     order = getattr(config.model, "order", None) or ("any" if data.spec.schema else "given")
     if order == "any":  # the orders make the rows differ
         return {**per_step, **TABLE_RATES, **(FEW_ROWS_NET if rows < FEW_ROWS else TABLE_NET)}
     values = {**per_step, **(FEW_ROWS_NET if rows < FEW_ROWS else MORE_ROWS_NET)}
+    if data.spec.schema and rows >= FEW_ROWS:
+        values |= {**TABLE_RATES, **TABLE_NET, "dropout": 0.15}
     if rows < LEAST_PER_COLUMN * columns:
         values = dict(LEAST_ROWS)
     elif rows < PER_COLUMN * columns:
