@@ -22,7 +22,8 @@ from sklearn.metrics import roc_auc_score
 from unordinal.api import Run, fit
 from unordinal.data import frame_of
 from unordinal.data.tables import TableSource
-from unordinal.tasks.cells import FillRows, MeasureRows, fill_rows, read_rows, row_bits, suspicious_cells
+from unordinal.tasks.cells import FillRows, fill_rows, read_rows
+from unordinal.tasks.suspicion import MeasureRows, row_bits, suspicious_cells
 from unordinal.tasks.synthetic import repeated, two_sample_auc
 
 SHARE_REMOVED = 0.2

@@ -123,12 +123,12 @@ from unordinal.surjections.rounding import OneHotRounding as OneHotRounding
 from unordinal.surjections.rounding import OrdinalRounding as OrdinalRounding
 from unordinal.surjections.surjection import Surjection as Surjection
 from unordinal.tasks.cells import FillRows as FillRows
-from unordinal.tasks.cells import MeasureRows as MeasureRows
 from unordinal.tasks.cells import Predict as Predict
 from unordinal.tasks.correcting import Correct as Correct
 from unordinal.tasks.drawing import Sample as Sample
 from unordinal.tasks.filling import Fill as Fill
 from unordinal.tasks.filling import FillMap as FillMap
 from unordinal.tasks.lines import Measure as Measure
+from unordinal.tasks.suspicion import MeasureRows as MeasureRows
 
 __version__: str

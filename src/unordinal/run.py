@@ -26,11 +26,12 @@ from unordinal.runs.building import build_for
 from unordinal.runs.data import data_for
 from unordinal.runs.folder import RunFolder
 from unordinal.settings import method
-from unordinal.tasks.cells import FillRows, MeasureRows, Predict, fill_rows, measure_rows, predict
+from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict
 from unordinal.tasks.correcting import Correct, correct
 from unordinal.tasks.drawing import Sample, Samples, sample
 from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map, fill_text
 from unordinal.tasks.lines import Line, Measure, measure
+from unordinal.tasks.suspicion import MeasureRows, measure_rows
 from unordinal.train.start import device_named
 
 

@@ -56,8 +56,8 @@ class BitsArgs(MachineArgs):
 
 def main(words: Words) -> int:
     from unordinal.data.tables import is_table
-    from unordinal.tasks.cells import MeasureRows
     from unordinal.tasks.lines import Measure
+    from unordinal.tasks.suspicion import MeasureRows
 
     args, values, of_rows = parse(words, BitsArgs, Measure, MeasureRows, skip=("text", "data"))
     check_output(args.html)
@@ -98,7 +98,7 @@ def main(words: Words) -> int:
 def table_bits(args: BitsArgs, values: dict[str, Any]) -> int:
     """Rank the rows of a table, and name the likeliest error in each."""
     from unordinal.cli.writing import write_frame
-    from unordinal.tasks.cells import MeasureRows, measure_rows
+    from unordinal.tasks.suspicion import MeasureRows, measure_rows
 
     run = args.load(args.run)
     wanted = {} if args.top is None else {"cells": args.top}
