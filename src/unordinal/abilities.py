@@ -48,10 +48,12 @@ class Conditional:
             example in which the position is known has no meaning.
         spread: returns how much the orders of a model disagree about a position: the standard deviation over orders of
             the probabilities of its classes, (B, K); None if a model has a single distribution.
+        quick: returns about the same as `log_probs` in less time; None if there is no such way.
     """
 
     log_probs: Callable[..., list[Tensor]]
     spread: Callable[[Tensor, int], Tensor] | None = None
+    quick: Callable[..., list[Tensor]] | None = None
 
 
 class Stepper(Protocol):

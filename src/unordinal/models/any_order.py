@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from unordinal.nets.orders import OrderTransformer
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch, uniform
 from unordinal.progress import current_watcher
 
+FEW_ORDERS = 4  # for quick answers
 ORDER_SEED = 0  # of the orders of the mean
 SHARE_OF_OWN = 0.5  # of the training examples are seen in one of these orders, the others in any order
 
@@ -100,16 +102,19 @@ class AnyOrderModel(ExactModel):
 
     @property
     def conditional(self) -> Conditional:
-        return Conditional(self.log_probs_given, self.spread_over_orders)
+        quick = partial(self.log_probs_given, num_orders=FEW_ORDERS)
+        return Conditional(self.log_probs_given, self.spread_over_orders, quick)
 
     @torch.no_grad()
-    def log_probs_given(self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None) -> list[Tensor]:
+    def log_probs_given(
+        self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None, num_orders: int | None = None
+    ) -> list[Tensor]:
         """Return the log-probabilities (B, K) of some places given known ones (B, L), -1 elsewhere.
 
-        The known places come first in each order, and all places are predicted from these alone. The orders count with
-        the probability that they give to what is known, as Bayes' rule says.
+        The known places come first in each order, and all places are predicted from these alone. The orders, or the
+        first `num_orders` of them, count with the probability that they give to what is known, as Bayes' rule says.
         """
-        seen, found = self.given_in_each_order(known, places, cond)
+        seen, found = self.given_in_each_order(known, places, cond, num_orders)
         weight = torch.log_softmax(seen, dim=0).unsqueeze(-1)  # (orders, B, 1)
         return [(weight + log_p).logsumexp(dim=0) for log_p in found]
 
@@ -120,14 +125,14 @@ class AnyOrderModel(ExactModel):
         return log_p.exp().std(dim=0, correction=0)
 
     def given_in_each_order(
-        self, known: Tensor, places: Sequence[int], cond: Tensor | None
+        self, known: Tensor, places: Sequence[int], cond: Tensor | None, num_orders: int | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the log-probability of what is known (orders, B), and those of places given it (orders, B, K)."""
         is_free, x, labels = known < 0, known.clamp(min=0), self.checked_cond(cond, len(known))
         num_given = (~is_free).sum(dim=1)
         seen, found = [], []
         with evaluating(self):
-            for order in self.all_orders:
+            for order in self.all_orders[:num_orders]:
                 logits = full_precision(self.net(x, known_first(order, is_free), labels, num_given))
                 seen.append(torch.where(is_free, 0.0, self.classes.log_prob(logits, x)).sum(dim=1))
                 found.append([torch.log_softmax(self.classes.at(logits, place), dim=-1) for place in places])

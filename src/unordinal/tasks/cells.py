@@ -91,15 +91,22 @@ def read_rows(spec: DataSpec, data: Any, *, strict: bool = True) -> Rows:
 
 
 def cell_log_probs(
-    model: CategoricalModel, spec: DataSpec, known: Tensor, places: list[int], batch_size: int
+    model: CategoricalModel,
+    spec: DataSpec,
+    known: Tensor,
+    places: list[int],
+    batch_size: int,
+    *,
+    is_quick: bool = False,
 ) -> list[Tensor]:
     """Return the log-probabilities (N, K) of the values of some columns given known cells (N, D), -1 elsewhere.
 
     The class of missing values gets no probability: a cell is filled with a value.
     """
-    device, parts = device_of(model), []
+    device, parts, conditional = device_of(model), [], conditional_of(model)
+    log_probs = (conditional.quick if is_quick else None) or conditional.log_probs
     for part in known.split(batch_size):
-        parts.append([log_p.double().cpu() for log_p in conditional_of(model).log_probs(part.to(device), places)])
+        parts.append([log_p.double().cpu() for log_p in log_probs(part.to(device), places)])
     found = []
     for place, each in zip(places, zip(*parts, strict=True), strict=True):
         log_p, missing = torch.cat(each), spec.schema[place].missing

@@ -106,7 +106,8 @@ def suspicious_cells(model: CategoricalModel, spec: DataSpec, known: Tensor, ask
             cell, found = top[:, rank], []
             for other in (other for other in range(1 + num_others) if other != rank):
                 hidden = without(without(known, cell), top[:, other])
-                every, again = cell_log_probs(model, spec, hidden, places, asked.batch_size), lowest[:, 0].clone()
+                every = cell_log_probs(model, spec, hidden, places, asked.batch_size, is_quick=True)
+                again = lowest[:, 0].clone()
                 for place in places:
                     rows = torch.nonzero((cell == place) & (known[:, place] >= 0)).flatten()
                     again[rows] = error_odds(every[place][rows], known[rows, place], usual[place])
