@@ -89,20 +89,22 @@ def main() -> None:
             result = race.theirs(args.out, name)
         else:
             continue
-        print(json.dumps({"name": name, **with_bits(result, name, args.out)}, default=lambda v: round(float(v), 4)))
+        print(json.dumps({"name": name, **with_errors(result, name, args.out)}, default=lambda v: round(float(v), 4)))
 
 
-def with_bits(result: dict[str, Any], name: str, folder: Path) -> dict[str, Any]:
-    """Return the result with the mean bits per row, and its paired differences from two others that ran before."""
-    bits = result.pop("each", None)
-    if bits is not None:
-        np.save(folder / f"{name}-bits.npy", bits)
-        result |= {"bits_per_row": bits.mean(), "error": bits.std(ddof=1) / math.sqrt(len(bits))}
+def with_errors(result: dict[str, Any], name: str, folder: Path) -> dict[str, Any]:
+    """Return the result with means and errors of figures of single rows or cells, and paired differences from two others."""
+    for figure in ("bits_per_row", "named", "imputed"):
+        if figure not in result:
+            continue
+        each = result[figure].astype(float)
+        np.save(folder / f"{name}-{figure}.npy", each)
+        result[figure] = [each.mean(), each.std(ddof=1) / math.sqrt(len(each))]
         for other in ("chow-liu", "arm, any order"):
-            path = folder / f"{other}-bits.npy"
-            if path.exists() and len(np.load(path)) == len(bits):
-                paired = bits - np.load(path)
-                result[f"less {other}"] = [paired.mean(), paired.std(ddof=1) / math.sqrt(len(bits))]
+            path = folder / f"{other}-{figure}.npy"
+            if other != name and path.exists():
+                paired = each - np.load(path)
+                result[f"{figure} less {other}"] = [paired.mean(), paired.std(ddof=1) / math.sqrt(len(each))]
     return result
 
 
@@ -145,9 +147,10 @@ class Race:
     def one_hot(self, x: np.ndarray) -> np.ndarray:
         return np.concatenate([np.eye(len(codes))[x[:, c]] for c, codes in enumerate(self.codes.values())], axis=1)
 
-    def accuracy(self, filled: pd.DataFrame) -> float:
+    def is_right(self, filled: pd.DataFrame) -> np.ndarray:
+        """Return whether each of the removed cells was filled with its value."""
         same = filled[list(self.test)].astype(str).to_numpy() == self.test.astype(str).to_numpy()
-        return float(same[self.is_hole].mean())
+        return np.asarray(same[self.is_hole])
 
     def outlier_auc(self, scores: np.ndarray) -> float:
         """Return the area under the curve of scores of the test rows, followed by those of the broken rows."""
@@ -173,17 +176,16 @@ class Race:
         new = run.sample(len(self.train))
         seconds["sample"], began = time.monotonic() - began, time.monotonic()
         each = np.array(score.per_example) * score.dimensions
-        result: dict[str, Any] = {"kind": score.kind, "each": each, **self.fidelity(new)}
+        result: dict[str, Any] = {"kind": score.kind, "bits_per_row": each, **self.fidelity(new)}
         asked, broken = MeasureRows(None), read_rows(spec, self.broken).known
         if model.conditional is not None:
             began = time.monotonic()
-            result["imputed"] = self.accuracy(fill_rows(model, spec, FillRows(self.holed))[0])
+            result["imputed"] = self.is_right(fill_rows(model, spec, FillRows(self.holed))[0])
             seconds["fill"], began = time.monotonic() - began, time.monotonic()
             cells = suspicious_cells(model, spec, broken, asked)
             named = self.is_broken[np.arange(len(broken)), cells.log_odds.argmax(dim=1).numpy()]
             seconds["cells"] = time.monotonic() - began
-            result |= {"named": named.mean(), "named_error": named.std(ddof=1) / math.sqrt(len(named))}
-            result["named_by_chance"] = self.is_broken.mean()
+            result |= {"named": named, "named_by_chance": self.is_broken.mean()}
         if model.is_exact:
             bits = np.concatenate([row_bits(model, spec, part, asked).numpy() for part in (rows.known, broken)])
             result["outlier_auc"] = self.outlier_auc(bits)
@@ -209,7 +211,7 @@ class Race:
                 ).fit(hidden[:, others], train[:, place])
                 found = model.predict(holed[gaps][:, others])
             filled.loc[gaps, column] = np.array(values, object)[found]
-        return {"imputed": self.accuracy(filled), "seconds": {"fill": round(time.monotonic() - began, 1)}}
+        return {"imputed": self.is_right(filled), "seconds": {"fill": round(time.monotonic() - began, 1)}}
 
     def theirs(self, folder: Path, name: str) -> dict[str, Any]:
         """Return the figures of another contestant from the files that it left."""
@@ -220,11 +222,11 @@ class Race:
         seconds = json.loads((folder / f"{name}-times.json").read_text())
         result: dict[str, Any] = {"seconds": {key: round(value, 1) for key, value in seconds.items()}}
         if (folder / f"{name}-bits.csv").exists():
-            result["each"] = pd.read_csv(folder / f"{name}-bits.csv")["bits"].to_numpy()
+            result["bits_per_row"] = pd.read_csv(folder / f"{name}-bits.csv")["bits"].to_numpy()
         if (folder / f"{name}-new.csv").exists():
             result |= self.fidelity(read("new"))
         if (folder / f"{name}-filled.csv").exists():
-            result["imputed"] = self.accuracy(read("filled"))
+            result["imputed"] = self.is_right(read("filled"))
         if (folder / f"{name}-scores.csv").exists():
             result["outlier_auc"] = self.outlier_auc(pd.read_csv(folder / f"{name}-scores.csv")["score"].to_numpy())
         return result
