@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def with_errors(result: dict[str, Any], name: str, folder: Path) -> dict[str, Any]:
-    """Return the result with means, errors, and paired differences from two others, of figures of single rows or cells."""
+    """Return the result with means, errors and paired differences of figures of single rows or cells."""
     for figure in ("bits_per_row", "named", "imputed"):
         if figure not in result:
             continue
