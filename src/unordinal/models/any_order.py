@@ -17,16 +17,15 @@ from unordinal.progress import current_watcher
 
 FEW_ORDERS = 4  # for quick answers
 ORDER_SEED = 0  # of the orders of the mean
-SHARE_OF_OWN = 0.5  # of the training examples are seen in one of these orders, the others in any order
 
 
 class AnyOrderModel(ExactModel):
     """A mean of autoregressive models, one for each of some orders of the places.
 
     P(x) is the mean over `num_orders` orders, which are the same for all examples: it is normalised. Samples draw one
-    of these orders each. Training draws an order for each example, one of these or any other, so that one network
-    serves all orders. Places that are known come first, so that conditions on them are exact for the order that
-    results; other orders have other joint distributions, as the network is not the same function of each.
+    of these orders each. Training draws an order for each example, so that one network serves all orders. Places that
+    are known come first, so that conditions on them are exact for the order that results; other orders have other joint
+    distributions, as the network is not the same function of each.
 
     Args:
         net: the network.
@@ -71,9 +70,6 @@ class AnyOrderModel(ExactModel):
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         x, cond = x.long(), self.checked_cond(cond, len(x)) if cond is None else cond
         order = torch.rand(x.shape, device=x.device).argsort(dim=1)
-        own = self.all_orders[torch.randint(self.num_orders, (len(x),), device=x.device)]
-        is_own = torch.rand((len(x), 1), device=x.device) < SHARE_OF_OWN
-        order = torch.where(is_own, own, order)
         return -sum_except_batch(self.place_log_probs(x, order, cond))
 
     @torch.no_grad()
