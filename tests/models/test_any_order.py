@@ -16,9 +16,9 @@ SIZES = (2, 3, 1, 2)
 EVENTS = torch.tensor(list(itertools.product(*(range(k) for k in SIZES))))
 
 
-def made(num_orders: int = 3, labels: tuple[int, ...] = ()) -> AnyOrderModel:
+def made(num_orders: int = 3, labels: tuple[int, ...] = (), num_blocks: int = 1) -> AnyOrderModel:
     torch.manual_seed(0)
-    net = OrderTransformer(SIZES, 4, labels=labels, width=8, num_blocks=1, num_heads=2, conv=3)
+    net = OrderTransformer(SIZES, 4, labels=labels, width=8, num_blocks=num_blocks, num_heads=2, conv=3)
     for p in net.parameters():
         nn.init.normal_(p, std=0.7)
     return AnyOrderModel(net, event_shape=(4,), num_orders=num_orders, labels=labels).double().eval()
@@ -38,9 +38,10 @@ def test_every_order_and_their_mean_sum_to_one() -> None:
         assert float(labelled.log_prob(EVENTS, cond=given).exp().sum()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("num_blocks", [1, 3])
 @torch.no_grad()
-def test_steps_give_what_the_whole_pass_gives() -> None:
-    model, order = made(), [2, 0, 3, 1]
+def test_steps_give_what_the_whole_pass_gives(num_blocks: int) -> None:
+    model, order = made(num_blocks=num_blocks), [2, 0, 3, 1]
     x = EVENTS[:5]
     logits = model.net(x, torch.tensor(order).expand(5, -1))
     state, before = model.net.init_state(5), None
@@ -102,6 +103,14 @@ def test_the_distribution_of_a_place_given_others_follows_from_the_orders() -> N
             fits = ((known[0] < 0) | (known[0] == EVENTS)).all(dim=1)
             total += torch.stack([joint[fits & (EVENTS[:, place] == k)].sum() for k in range(SIZES[place])])
         torch.testing.assert_close(model.log_probs_given(known, [place])[0][0].exp(), total / total.sum())
+
+
+@torch.no_grad()
+def test_quick_answers_come_from_the_first_orders() -> None:
+    many, few = made(num_orders=9), made(num_orders=4)
+    known = torch.where(torch.arange(4) == 1, -1, EVENTS)
+    assert many.conditional.quick is not None
+    torch.testing.assert_close(many.conditional.quick(known, [1]), few.conditional.log_probs(known, [1]))
 
 
 @torch.no_grad()
