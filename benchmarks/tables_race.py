@@ -43,9 +43,7 @@ LARGEST_FOREST = 8000  # training rows of each tree's sample: a forest of 116 cl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--table", required=True, help="a table, or a .npz with columns and the letters of their values"
-    )
+    parser.add_argument("--table", required=True, help="a table, or an .npz with train, val and test")
     parser.add_argument("--minutes", type=float, default=4.5)
     parser.add_argument("--python", help="of the environment with the other contestants")
     parser.add_argument("--out", type=Path, default=Path("race"))
@@ -109,11 +107,12 @@ def with_errors(result: dict[str, Any], name: str, folder: Path) -> dict[str, An
 
 
 def lettered(path: str) -> pd.DataFrame:
-    """Return the table of an array whose values are indices into a string of letters for each column."""
+    """Return the table of arrays train, val and test; values may be indices into a string of letters for each column."""
     held = np.load(path)
     rows = np.concatenate([held[part] for part in ("train", "val", "test")])
-    letters = [np.array(list(str(text)), object) for text in held["vocab"]]
-    columns = {str(name): letters[place][rows[:, place]] for place, name in enumerate(held["columns"])}
+    names = held["columns"] if "columns" in held else [f"c{place}" for place in range(rows.shape[1])]
+    letters = held["vocab"] if "vocab" in held else ["".join(chr(65 + k) for k in range(rows.max() + 1))] * len(names)
+    columns = {str(name): np.array(list(str(letters[c])), object)[rows[:, c]] for c, name in enumerate(names)}
     return pd.DataFrame(columns).replace("?", None)
 
 
