@@ -107,7 +107,7 @@ def with_errors(result: dict[str, Any], name: str, folder: Path) -> dict[str, An
 
 
 def lettered(path: str) -> pd.DataFrame:
-    """Return the table of arrays train, val and test; values may be indices into a string of letters for each column."""
+    """Return the table of arrays train, val and test, whose values may be indices into the letters of each column."""
     held = np.load(path)
     rows = np.concatenate([held[part] for part in ("train", "val", "test")])
     names = held["columns"] if "columns" in held else [f"c{place}" for place in range(rows.shape[1])]
