@@ -47,10 +47,11 @@ class MixtureModel(ExactModel):
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         losses, num = x.new_empty(len(x), dtype=torch.float32), len(self.members)
+        first = int(torch.randint(num, ()))  # a part of a batch may have fewer rows than there are members
         for number, member in enumerate(self.each()):
-            part = turned(x[number::num], number)
-            if len(part):
-                losses[number::num] = member.training_loss(part, cond=None if cond is None else cond[number::num])
+            rows = slice((number - first) % num, None, num)
+            if len(x[rows]):
+                losses[rows] = member.training_loss(turned(x[rows], number), cond=None if cond is None else cond[rows])
         return losses
 
     @torch.no_grad()

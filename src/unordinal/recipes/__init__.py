@@ -157,7 +157,7 @@ def suited_to_rows(config: RunConfig, data: "Data") -> dict[str, Any]:
     elif rows < PER_COLUMN * columns:
         values |= {"dropout": 0.2, "batch_size": ROW_POSITIONS / columns}
     if order == "both":  # each row trains one of the networks
-        values["batch_size"] *= getattr(config.model, "num_orders", None) or 4
+        values["batch_size"] = round(values["batch_size"]) * (getattr(config.model, "num_orders", None) or 4)
     return values
 
 
