@@ -59,6 +59,11 @@ class Column:
         return self.dtype.startswith("datetime")
 
     @property
+    def spacing(self) -> float:
+        """The step between possible numbers, at least 1 for whole numbers; 0 if any number may occur."""
+        return self.step or float(self.is_whole)
+
+    @property
     def num_values(self) -> int:
         """The number of classes without `other` and `missing`."""
         return len(self.values) or len(self.bins)
@@ -133,9 +138,9 @@ class Column:
             place = classes.clip(max=len(lows) - 1)
             low, high, u = lows[place], highs[place], rng.random(len(classes))
             drawn = low + u * (high - low)
-            if self.step:
-                steps = np.floor(u * (np.round((high - low) / self.step) + 1))
-                drawn = np.round(low + steps * self.step, decimals_of(self.step))
+            if self.spacing:
+                steps = np.floor(u * (np.round((high - low) / self.spacing) + 1))
+                drawn = np.round(low + steps * self.spacing, decimals_of(self.spacing))
             series = pd.Series(pd.to_datetime(drawn.astype(np.int64), unit="us") if self.is_date else drawn)
         else:
             table = np.array([*self.values, *[OTHER] * self.has_other] or [OTHER], dtype=object)
@@ -153,8 +158,8 @@ class Column:
     def log_widths(self) -> np.ndarray:
         """Return the log of how many values, or how wide a range, each class stands for: (K,)."""
         extra = [0.0] * (self.has_other + self.has_missing)
-        unit = self.step if self.is_whole else 1.0  # whole numbers and dates are counted, other numbers measured
-        sizes = [(high - low + self.step) / unit if high > low else 1.0 for low, high in self.bins]
+        unit = self.spacing if self.is_whole else 1.0  # whole numbers and dates are counted, other numbers measured
+        sizes = [(high - low + self.spacing) / unit if high > low else 1.0 for low, high in self.bins]
         return np.array([*(math.log(size) for size in sizes), *([0.0] * len(self.values)), *extra])
 
     def class_of(self, text: str) -> int:
