@@ -1,35 +1,21 @@
 """Cells of tables: predictions, fillings and surprises against the enumerated distribution of a tree."""
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from animals import animals, enumerated
 
 from unordinal.api import Run, fit
 from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict, read_rows
 from unordinal.tasks.suspicion import MeasureRows, measure_rows
 
 
-def animals(num: int = 500) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    kind = rng.choice(["frog", "toad", "newt"], num)
-    colour = np.where(rng.random(num) < 0.9, np.where(kind == "frog", "green", "brown"), "red")
-    legs = pd.Series(rng.choice([3, 4], num, p=[0.1, 0.9])).astype("Int64")
-    legs[rng.random(num) < 0.1] = pd.NA
-    return pd.DataFrame({"kind": kind, "colour": colour, "legs": legs})
-
-
 @pytest.fixture(scope="module")
 def tree() -> Run:
     return fit("chow-liu", animals(), progress=False)
-
-
-def enumerated(run: Run) -> tuple[torch.Tensor, torch.Tensor]:
-    events = torch.tensor(list(itertools.product(*(range(len(column.classes)) for column in run.spec.schema))))
-    return events, run.model.elbo(events).double().exp()
 
 
 def test_a_column_is_predicted_from_the_others_and_never_as_missing(tree: Run) -> None:

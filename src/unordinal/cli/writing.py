@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unordinal.tasks.drawing import Sample
     from unordinal.tasks.shards import Plan
 
+ROWS_BATCH = 1024  # rows of a table, so that files are small enough to resume after an interruption
 STAGES = 6  # of maps on their way out of the noise
 
 
@@ -88,12 +89,13 @@ def write_folder(folder: Path, run: "Run", asked: "Sample") -> "Plan":
     """Draw many samples into a folder, file by file, and report where they are; return what the folder holds."""
     from unordinal.parallel.group import current_group
     from unordinal.runs.lock import locked
-    from unordinal.tasks.drawing import batch_of, model_settings, sample
+    from unordinal.tasks.drawing import BATCH, model_settings, sample
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
 
     group, began = current_group(), time.monotonic()
     settings = model_settings(run.model, run.spec, asked) | ({"where": list(asked.where)} if asked.where else {})
-    plan = Plan(weights_identity(run.model.state_dict()), asked.num, batch_of(run.spec, asked), asked.seed, settings)
+    batch = asked.batch_size or (ROWS_BATCH if run.spec.schema else BATCH)  # a file holds 32 of them
+    plan = Plan(weights_identity(run.model.state_dict()), asked.num, batch, asked.seed, settings)
 
     def drawn(num: int, seed: int) -> "Tensor":
         return sample(run.model, run.spec, replace(asked, num=num, seed=seed, progress=silent)).x

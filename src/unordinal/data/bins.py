@@ -13,7 +13,7 @@ MOST_DECIMALS = 6  # of numbers that count as multiples of a step
 
 
 def step_of(numbers: np.ndarray) -> float:
-    """Return the largest step of which all differences between numbers are multiples; 0 if there is none of 1e-6.
+    """Return the largest step that divides all differences between the numbers; 0 if even 1e-6 does not divide them.
 
     >>> step_of(np.array([3.5, 4.0, 7.5])), step_of(np.array([10.0, 40.0])), step_of(np.array([0.1, 2**0.5]))
     (0.5, 30.0, 0.0)

@@ -53,7 +53,7 @@ class Sample(Request):
     """Flows: what to do with codes that stand for no class; keep shows them as the replacement character and counts
     them, resample draws the sample again, at most 20 times."""
     batch_size: Annotated[int | None, Range(1), NOT_SERVED] = None
-    """Samples drawn at a time; default 32, or 8192 rows of a table."""
+    """Samples drawn at a time; default 32, or as many rows of a table as suit its columns and classes."""
     seed: Seed = 0
     """Seed of the draws."""
     label: Annotated[tuple[str, ...] | Any, Range(0, served=200), Flag(metavar="NAME=VALUE")] = ()
