@@ -11,9 +11,12 @@ from conftest import Cli, refused, small_flags
 from PIL import Image
 
 import unordinal
-from unordinal.cli.writing import check_samples_file, is_folder, one_line, write_samples
+from unordinal.cli.writing import check_samples_file, is_folder, one_line, write_folder, write_samples
+from unordinal.data.cafe import cafe_orders
 from unordinal.data.spec import DataSpec
 from unordinal.data.vocabularies import REPLACEMENT
+from unordinal.tasks.drawing import Sample
+from unordinal.tasks.shards import file_name
 
 
 def test_files_are_written_through_links_and_to_pipes(cli: Cli, trained: Path) -> None:
@@ -176,3 +179,10 @@ def test_many_rows_are_written_in_parts_and_continue_after_an_interruption(
     again = tmp_path / f"again{ending}"
     assert run([*words, "--out", str(again)]) == 0
     pd.testing.assert_frame_equal(read[ending](again), frame)
+
+
+def test_many_rows_are_drawn_in_files_that_can_be_resumed(tmp_path: Path) -> None:
+    run = unordinal.fit("chow-liu", cafe_orders(300), progress=False)
+    plan = write_folder(tmp_path / "rows", run, Sample(70_000))
+    assert plan.num_files == 3
+    assert len(np.load(tmp_path / "rows" / file_name(0))) == 32 * 1024
