@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from unordinal.config import RunConfig
+from unordinal.console import say
 from unordinal.data import Data
 from unordinal.data.spec import DataSpec
 from unordinal.data.vocabularies import Vocabulary
@@ -142,6 +143,9 @@ class Run:
         parameters = sum(p.numel() for p in self.model.parameters())
         card = card_of(self.folder, self.config, self.spec, parameters=parameters, licence=licence)
         (Path(path) / "README.md").write_text(card)
+        if self.spec.num_values:
+            values = counted(self.spec.num_values, "value")
+            say(f"Note: what is saved tells {values} of the data, such as names of categories.")
 
     def push_to_hub(
         self,

@@ -118,7 +118,7 @@ def test_columns_that_do_not_fit_are_named() -> None:
     run = fit("chow-liu", frame, progress=False)
     with pytest.raises(ValueError, match="has no column 'legs'; expected kind, colour, legs"):
         run.score(frame[["kind", "colour"]])
-    with pytest.raises(ValueError, match="has a new column 'wings'"):
+    with pytest.raises(ValueError, match="has a column 'wings' that the model lacks; remove it"):
         run.score(frame.assign(wings="two"))
     with pytest.raises(ValueError, match=r"unknown column 'lgs'; did you mean legs\?"):
         load_data(frame, drop=("lgs",))

@@ -156,9 +156,12 @@ def test_good_names() -> None:
         check_name(name)
 
 
-def test_values_of_the_data_are_sent_only_if_the_user_agrees(tmp_path: Path) -> None:
+def test_values_of_the_data_are_sent_only_if_the_user_agrees(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = fit("chow-liu", "cafe", num_rows=300, progress=False)
     with pytest.raises(ValueError, match=r"holds \d+ values of the data, .* give `publish_values` to agree"):
         run.push_to_hub("owner/name")
     run.save(tmp_path / "run")
     assert f"{run.spec.num_values:,}" in (tmp_path / "run" / "README.md").read_text()
+    assert f"tells {run.spec.num_values:,} values of the data" in capsys.readouterr().err

@@ -102,8 +102,8 @@ def plotted(found: "Fidelity") -> bytes:
     for axes, values, title in zip(maps, found.association, ("real", "synthetic"), strict=True):
         picture = axes.imshow(values, vmin=0, vmax=most, cmap="viridis")
         axes.set_title(f"mutual information, {title}", fontsize=10)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+        axes.set_yticks([])  # the bars beside it have the same order
     figure.colorbar(picture, ax=maps, shrink=0.7, label="nats")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)

@@ -181,7 +181,8 @@ def load_table(frame: "pd.DataFrame", asked: TableSource) -> Data:
             raise ValueError(f"{where} has no column {name!r}; expected {', '.join(known)}")
     extra = [name for name in frame.columns if name not in known]
     if extra:
-        raise ValueError(f"{where} has a new column {extra[0]!r}; expected {', '.join(known)} (see `drop`)")
+        expected = ", ".join(known)
+        raise ValueError(f"{where} has a column {extra[0]!r} that the model lacks; remove it; expected {expected}")
     x = np.stack([column.encode(frame[column.name]) for column in schema], axis=1)
     is_known: Any = (x >= 0).all(axis=1)
     if not is_known.all():
