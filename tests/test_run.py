@@ -14,8 +14,8 @@ from unordinal.api import fit
 from unordinal.evaluate.likelihood import Evaluate
 from unordinal.run import Run, TemporaryFolder, folder_of, load
 from unordinal.settings import Request
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.correcting import Correct
-from unordinal.tasks.drawing import Sample
 from unordinal.tasks.filling import Fill, FillMap
 from unordinal.tasks.lines import Measure
 

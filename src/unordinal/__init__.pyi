@@ -122,10 +122,10 @@ from unordinal.surjections.cartesian import CartesianProduct as CartesianProduct
 from unordinal.surjections.rounding import OneHotRounding as OneHotRounding
 from unordinal.surjections.rounding import OrdinalRounding as OrdinalRounding
 from unordinal.surjections.surjection import Surjection as Surjection
+from unordinal.tasks.asking import Sample as Sample
 from unordinal.tasks.cells import FillRows as FillRows
 from unordinal.tasks.cells import Predict as Predict
 from unordinal.tasks.correcting import Correct as Correct
-from unordinal.tasks.drawing import Sample as Sample
 from unordinal.tasks.filling import Fill as Fill
 from unordinal.tasks.filling import FillMap as FillMap
 from unordinal.tasks.lines import Measure as Measure

@@ -13,16 +13,19 @@ from unordinal.config import OWN, OwnModel, RunConfig
 from unordinal.console import TrainingReporter
 from unordinal.data import Data, source_of
 from unordinal.data.given import GivenSource
-from unordinal.data.source import WHOLE
+from unordinal.data.lines import LinesSource
+from unordinal.data.source import WHOLE, Source
 from unordinal.evaluate.compare import Compare, Comparison, compare_models
 from unordinal.evaluate.likelihood import Evaluate, Score, score_split
 from unordinal.model import CategoricalModel
+from unordinal.names import counted
 from unordinal.overrides import with_settings
 from unordinal.progress import Progress, silent
 from unordinal.recipes import configured, suited_to
 from unordinal.run import Run, TemporaryFolder, folder_of, load
 from unordinal.runs.data import data_for, run_data
 from unordinal.runs.folder import RunFolder
+from unordinal.runs.warm import WarmStart
 from unordinal.train.log import Reporter
 from unordinal.train.start import device_named, train_run
 
@@ -35,6 +38,7 @@ def prepared(
     size: str,
     settings: dict[str, Any],
     labels: Any = None,
+    warm: WarmStart | None = None,
     progress: Progress = silent,
 ) -> tuple[RunConfig, Data]:
     """Resolve a model and its data, and return the configuration of the run and the loaded data.
@@ -45,21 +49,55 @@ def prepared(
         size: tiny, small or paper.
         settings: changes of the configuration by name or dotted name.
         labels: labels given with the examples of an array.
+        warm: the run that the model starts from.
         progress: receives the progress of loading the data.
     """
-    source = None if data is None or isinstance(data, Data) else source_of(data)
+    chosen = {name: settings[name] for name in ("lines", "column") if name in settings}
+    settings = {name: value for name, value in settings.items() if name not in chosen}
+    source = None if data is None or isinstance(data, Data) else source_of(data, **chosen)
     if labels is not None:
-        if not isinstance(source, GivenSource):
-            raise ValueError("`labels` are for arrays in Python; a file holds its labels itself")
-        source = replace(source, labels=labels)
+        source = with_labels(source, labels)
     if isinstance(model, CategoricalModel):
         config = RunConfig(OWN, OWN, "tiny", source or GivenSource(), OwnModel(type(model).__name__))
     else:
         config = configured(model, size, data.spec.shape if isinstance(data, Data) else None, data=source)
-    config = with_settings(config, settings)
+    config = with_settings(config if warm is None else warm.adapted(config), settings)
     loaded = data if isinstance(data, Data) else config.data.load(progress=progress)
+    if warm is not None:
+        return warmed(config, loaded, warm, settings, progress)
     config, note = suited_to(config, loaded, settings)
     return config, replace(loaded, notes=(*loaded.notes, note)) if note else loaded
+
+
+def warmed(
+    config: RunConfig, data: Data, warm: WarmStart, settings: dict[str, Any], progress: Progress
+) -> tuple[RunConfig, Data]:
+    """Return the configuration and the data of a run that starts from another, in the classes of both."""
+    vocabulary = warm.vocabulary_for(data.spec.vocabulary)
+    if vocabulary is not None and vocabulary != data.spec.vocabulary:
+        data = config.data.load(vocabulary=vocabulary, progress=progress)
+        num_new = len(vocabulary) - warm.spec.num_classes
+        if num_new:
+            data = replace(data, notes=(*data.notes, f"{counted(num_new, 'symbol')} more than {warm.reference} has"))
+    config = warm.for_spec(config, data.spec)
+    return config if data.spec.num_places else suited_to(config, data, settings)[0], data
+
+
+def with_labels(source: Source | None, labels: Any) -> Source:
+    """Return a source with labels: those of a file, or those that are given in Python."""
+    if isinstance(labels, str | os.PathLike) and source is not None and hasattr(source, "label_file"):
+        return source.adapted(label_file=os.fspath(labels))
+    if isinstance(source, GivenSource):
+        return replace(source, labels=labels)
+    if isinstance(source, LinesSource):
+        return replace(source, given_labels=labels)
+    raise ValueError("`labels` are for arrays and lines; other files hold their labels themselves")
+
+
+def warm_start(reference: Run | str | os.PathLike[str]) -> WarmStart:
+    """Return the run that a model starts from."""
+    folder = reference.folder if isinstance(reference, Run) else folder_of(reference)
+    return WarmStart.of(str(folder.path) if isinstance(reference, Run) else os.fspath(reference), folder)
 
 
 def fit(
@@ -70,6 +108,7 @@ def fit(
     size: str = "tiny",
     resume: bool = False,
     labels: Any = None,
+    init: Run | str | os.PathLike[str] | None = None,
     device: str | torch.device = "auto",
     progress: bool = True,
     reporter: Reporter | None = None,
@@ -80,29 +119,35 @@ def fit(
     Args:
         model: a model by name ("arm"), an experiment of the paper ("text8/arm"), or a model of your own.
         data: a path, or a data set by name; an array or tensor of classes, (N, *D) examples or one long row (N,); a
-            dict of arrays with train, val and test; or a `Data`.
+            dict of arrays with train, val and test; a list of texts, each an example; a DataFrame; or a `Data`.
         out: the folder of the run; by default a temporary one, which goes with the run unless you `save` it.
         size: "tiny", "small" or "paper".
         resume: continue the run in `out`.
-        labels: labels given with the examples of an array, (N,) or (N, J) integers or texts, or a dict of such arrays
-            by name; the model is then one of the examples given their labels. -1, or an empty text, is a missing label.
+        labels: labels given with the examples of an array or with texts, (N,) or (N, J) integers or texts, or a dict of
+            such arrays by name; the model is then one of the examples given their labels. -1, or an empty text, is a
+            missing label. Also a file with a label on each line.
+        init: start from the weights of another run, a `Run`, a folder, or such as "pretrained:text8-arm"; the classes
+            may be more than its own, and labels may be added. To train a run for longer, use `resume`.
         device: "auto" takes cuda, then mps, then the CPU.
         progress: show a progress bar.
         reporter: receives every step instead of the bar.
         **settings: settings of the data, the model, training and the optimiser: steps, minutes, batch_size, lr, seed,
-            ema, ... A setting that several parts have is given by its dotted name: `**{"net.width": 64}`.
+            ema, ... `lines=True` takes every line of a file as an example, `column` every text of a column. A setting
+            that several parts have is given by its dotted name: `**{"net.width": 64}`.
 
     Returns:
         The trained run, which samples and scores. `Run` has an example.
     """
-    config, loaded = prepared(model, data, size, settings, labels)
+    warm = None if init is None else warm_start(init)
+    config, loaded = prepared(model, data, size, settings, labels, warm)
     own = model if isinstance(model, CategoricalModel) else None
     device = device_named(device)
     temporary = TemporaryFolder() if out is None else None
     folder = RunFolder(temporary.path / "run" if temporary else Path(out or ""))
     shown = TrainingReporter(loaded.spec.unit) if progress and reporter is None else None
     with torch.random.fork_rng(), shown or nullcontext():
-        result = train_run(config, loaded, folder, resume=resume, model=own, device=device, reporter=reporter or shown)
+        given: dict[str, Any] = {"model": own, "warm": warm, "device": device, "reporter": reporter or shown}
+        result = train_run(config, loaded, folder, resume=resume, **given)
     if result.interrupted_by == signal.SIGINT:  # all is saved; now the signal may do what it does
         raise KeyboardInterrupt
     if result.interrupted_by is not None:

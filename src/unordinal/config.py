@@ -36,6 +36,11 @@ class TrainConfig(Checked):
     mutate: Annotated[float, Range(0, below=1)] = 0.0
     """Replace this share of the training symbols by random ones: for a background model that `unordinal bits --against`
     subtracts. Validation, which chooses the best weights, is of unchanged symbols."""
+    drop_labels: Annotated[float, Range(0, below=1)] = 0.1
+    """Share of the examples whose labels are dropped in training, which lets `sample --guidance` compare the model with
+    and without labels."""
+    freeze: Annotated[tuple[str, ...], Flag(metavar="NAME")] = ()
+    """Parts of the model whose weights stay as they are, by the beginnings of their names: net.embed net.blocks.0."""
     accumulate: Annotated[int | None, Range(1)] = None
     """Parts into which a batch is cut; their gradients are added up. Default 1 on a GPU, on a CPU what suits the
     network."""
@@ -143,6 +148,16 @@ class OwnModel(ModelSettings):
 
 
 @dataclass(frozen=True)
+class Ancestor:
+    """The run whose weights another run started from."""
+
+    reference: str
+    """What the user called it: a folder, or such as pretrained:text8-arm."""
+    sha256: str
+    """The checksum of its weights."""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that defines a run; it is saved as config.json in the run's folder.
 
@@ -160,6 +175,8 @@ class RunConfig:
     model: ModelSettings
     train: TrainConfig = field(default_factory=TrainConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
+    init: Ancestor | None = None
+    """The run that it started from."""
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: to_plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
@@ -184,6 +201,7 @@ class RunConfig:
                 model=from_plain(settings, values["model"], "model"),
                 train=from_plain(TrainConfig, values["train"], "train"),
                 optim=from_plain(OptimConfig, values["optim"], "optim"),
+                init=from_plain(Ancestor | None, values.get("init"), "init"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a run's configuration: {error}") from error

@@ -178,9 +178,22 @@ class CategoricalModel(nn.Module, ABC):
             raise ValueError(f"label {label} of `cond` has class {int(cond[:, label].max())}; {expected}")
         return cond.to(device)
 
+    def dropped_labels(self, guidance: float) -> Tensor:
+        """Return the classes (J,) that stand for dropped labels; raise a ValueError if the model has no labels."""
+        if not self.labels:
+            raise ValueError("`guidance` is for models that were trained with labels, and this model was not")
+        if not 0 <= guidance < math.inf:
+            raise ValueError(f"`guidance` must be a number of at least 0, got {guidance:g}")
+        return torch.tensor(self.labels, device=device_of(self)) + 1
+
     def present(self, x: Tensor) -> Tensor | None:
         """Return which positions come before the end of their example, (B, *D); None if examples never end early."""
         return x != self.num_classes if self.ends else None
+
+    def trimmed(self, x: Tensor) -> Tensor:
+        """Return examples (B, L) without the positions that come after the ends of all of them, but at least one."""
+        present = self.present(x)
+        return x if present is None else x[:, : max(1, int(present.sum(dim=1).max()))]
 
     def num_symbols(self, x: Tensor) -> Tensor:
         """Return the number of positions of each example, without those after its end: (B,)."""

@@ -229,3 +229,15 @@ def mutual_information(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> 
     raw = float((joint[seen] * np.log(joint[seen] / outer[seen])).sum())
     num = (int((joint.sum(axis=1) > 0).sum()) - 1) * (int((joint.sum(axis=0) > 0).sum()) - 1)
     return raw - num / (2 * len(a))
+
+
+def tempered(log_p: Tensor, log_q: Tensor, weight: float) -> Tensor:
+    """Return (1 - weight) log_p + weight log_q, in which classes that either lacks stay impossible.
+
+    >>> tempered(torch.tensor([-1.0, -math.inf]), torch.tensor([-2.0, -math.inf]), 2.0).tolist()
+    [-3.0, -inf]
+    """
+    if weight in (0, 1):
+        return log_q if weight else log_p
+    mixed = (1 - weight) * log_p + weight * log_q
+    return torch.where(torch.isneginf(log_p) | torch.isneginf(log_q), -math.inf, mixed)

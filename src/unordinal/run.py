@@ -27,10 +27,14 @@ from unordinal.runs.building import build_for
 from unordinal.runs.data import data_for
 from unordinal.runs.folder import RunFolder
 from unordinal.settings import method
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict
+from unordinal.tasks.classifying import Classified, Classify, classify
 from unordinal.tasks.correcting import Correct, correct
-from unordinal.tasks.drawing import Sample, Samples, sample
-from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map, fill_text
+from unordinal.tasks.distinct import keys_of
+from unordinal.tasks.drawing import Samples, sample
+from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map
+from unordinal.tasks.gaps import fill_gaps
 from unordinal.tasks.lines import Line, Measure, measure
 from unordinal.tasks.suspicion import MeasureRows, measure_rows
 from unordinal.train.start import device_named
@@ -101,7 +105,7 @@ class Run:
 
     def filled(self, asked: Fill) -> Filled:
         """Fill the gaps of a text."""
-        return fill_text(self.model, self.spec, asked, self.checked_judge(asked.judge))
+        return fill_gaps(self.model, self.spec, asked, self.checked_judge(asked.judge))
 
     def scored(self, asked: Evaluate, data: Data | None = None) -> Score:
         """Score the run; `data` are those of the request if they are loaded already."""
@@ -112,21 +116,33 @@ class Run:
             return score_pmf(self.model, loaded.pmf, asked)
         part = loaded.split(asked.split or "test")
         name = part.short_name or asked.split or "test"
-        score = score_split(self.model, part, asked, split_name=name, unit=self.spec.unit)
+        units: dict[str, str] = {"unit": self.spec.unit, "whole_unit": self.spec.whole_unit}
+        score = score_split(self.model, part, asked, split_name=name, **units)
         widths = self.spec.log_widths(part.symbols[: score.num_examples])
         if widths is None:
             return score
         return replace(score, value_bits=score.bits_per_example + float(widths.mean()) / math.log(2))
 
+    def classified(self, asked: Classify) -> Classified:
+        """Find the label of examples."""
+        loaded = data_for(self, asked.data, asked.progress, is_whole=asked.split is None)
+        return classify(self.model, self.spec, loaded.split(asked.split or "test"), asked)
+
     def measured(self, asked: Measure) -> list[Line]:
         """Measure every line of a text, or every example."""
         return measure(self.model, self.spec, asked, self.against(asked))
 
-    sample = method(Sample, lambda run, asked: run.shown(sample(run.model, run.spec, asked)))
+    def drawn(self, asked: Sample, **settings: Any) -> Samples:
+        """Draw samples."""
+        seen = set(keys_of(data_for(self).train.symbols)) if asked.novel else None
+        return sample(self.model, self.spec, asked, seen=seen, **settings)
+
+    sample = method(Sample, lambda run, asked: run.shown(run.drawn(asked)))
     score = method(Evaluate, lambda run, asked: run.scored(asked))
     correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
     fill = method(Fill, lambda run, asked: run.filled(asked))
     fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
+    classify = method(Classify, lambda run, asked: run.classified(asked))
     predict = method(Predict, lambda run, asked: predict(run.model, run.spec, asked)[0])
     fill_rows = method(FillRows, lambda run, asked: fill_rows(run.model, run.spec, asked)[0])
     measure_rows = method(MeasureRows, lambda run, asked: measure_rows(run.model, run.spec, asked)[0])

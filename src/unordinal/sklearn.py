@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unordinal.api import fit
 from unordinal.data.tables import TableSource
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.cells import FillRows, cell_log_probs, fill_rows, read_rows
-from unordinal.tasks.drawing import Sample, sample
+from unordinal.tasks.drawing import sample
 from unordinal.tasks.suspicion import MeasureRows, row_bits
 
 __all__ = ["CategoricalClassifier", "CategoricalDensity", "CategoricalImputer"]

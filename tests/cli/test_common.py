@@ -10,7 +10,7 @@ from conftest import Cli
 from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, text_of
 from unordinal.cli.common import peak_memory_megabytes as peak_memory
 from unordinal.config import TrainConfig
-from unordinal.tasks.drawing import Sample
+from unordinal.tasks.asking import Sample
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from unordinal.cli.writing import check_samples_file, is_folder, one_line, write
 from unordinal.data.cafe import cafe_orders
 from unordinal.data.spec import DataSpec
 from unordinal.data.vocabularies import REPLACEMENT
-from unordinal.tasks.drawing import Sample
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.shards import file_name
 
 

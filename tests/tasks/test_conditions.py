@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from unordinal.api import Run, fit
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.conditions import conditions_of
-from unordinal.tasks.drawing import Sample, sample
+from unordinal.tasks.drawing import sample
 
 
 def people(num: int = 600) -> pd.DataFrame:

@@ -24,7 +24,8 @@ from unordinal.nets.sequence import DenoisingTransformer
 from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Advance
 from unordinal.surjections.cartesian import BinaryProduct
-from unordinal.tasks.drawing import MOST_STEPS, Sample, chosen_steps, draw, model_settings, sample
+from unordinal.tasks.asking import MOST_STEPS, Sample, chosen_steps, model_settings
+from unordinal.tasks.drawing import draw, sample
 
 K, L, T = 3, 2, 4
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from unordinal.api import Run, load
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.correcting import Correct
-from unordinal.tasks.drawing import Sample
 from unordinal.tasks.filling import Fill, FillMap
 from unordinal.tasks.lines import Measure
 from unordinal.web.answers import Answers, tasks_of

@@ -3,7 +3,7 @@
 import re
 
 from unordinal.settings import served
-from unordinal.tasks.drawing import Sample
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.filling import Fill, FillMap
 from unordinal.web.openapi import openapi, schema_of
 from unordinal.web.requests import REQUESTS

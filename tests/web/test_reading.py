@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from unordinal.settings import PYTHON_ONLY, Range, Request
-from unordinal.tasks.drawing import Sample
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.filling import FillMap
 from unordinal.tasks.lines import Measure
 from unordinal.web.reading import RequestError, read_json, read_request

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "fill": 'fill the gaps of a text: unordinal fill "the ____ of the city"',
     "bits": "find the surprising lines of a text, or rows of a table: unordinal bits letters.txt",
     "predict": "predict a column of a table: unordinal predict RUN people.csv --column income",
+    "classify": "find the labels of examples by Bayes' rule: unordinal classify RUN names.txt",
     "report": "compare a synthetic table with the real one: unordinal report people.csv new.csv",
     "serve": "open a page to play with: unordinal serve",
     "train": "train a model on your data: unordinal train arm --data book.txt --minutes 5",

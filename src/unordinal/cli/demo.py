@@ -145,7 +145,8 @@ UNUSUAL = "paris is the capital of frange and of the art of cooking"
 def show_pretrained(args: DemoArgs) -> None:
     """Print what the bundled models can do."""
     from unordinal.evaluate.report import chain_rows
-    from unordinal.tasks.drawing import Sample, sample
+    from unordinal.tasks.asking import Sample
+    from unordinal.tasks.drawing import sample
 
     masked, causal = (args.load(f"pretrained:text8-{name}") for name in ("absorbing", "arm"))
     emerging = Sample(1, steps=EMERGING_CALLS, temperature=0.7, length=EMERGING_LENGTH, seed=args.seed)
@@ -183,7 +184,8 @@ def train(model: str, data: "Data", path: Path, args: DemoArgs) -> int:
 def shown(path: Path, data: "Data", args: DemoArgs) -> Shown:
     """Score a run and draw from it."""
     from unordinal.evaluate.likelihood import Evaluate
-    from unordinal.tasks.drawing import Sample, sample
+    from unordinal.tasks.asking import Sample
+    from unordinal.tasks.drawing import sample
 
     run = args.load(str(path))
     repeats = None if run.model.is_exact else SCORE_REPEATS

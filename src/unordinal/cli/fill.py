@@ -32,6 +32,7 @@ class FillArgs(MachineArgs):
     Examples:
         unordinal fill "the ____ of the city"
         unordinal fill "the capital of france is _____" --num 3 --json
+        unordinal fill "C*CO" --run runs/molecules
         unordinal fill --run runs/streets --map scene.png --mask hole.png --grid filled.png
         unordinal fill --run runs/people --file people.csv --out filled.csv
     """
@@ -75,9 +76,11 @@ def main(words: Words) -> int:
         print_json({"kind": found.kind, "proposals": [asdict(p) for p in found.proposals], "seed": asked.seed})
         return 0
     for proposal in found.proposals:
-        print(f"{proposal.log_prob:10.2f}  {proposal.text}")
+        share = "" if proposal.probability is None else f"{proposal.probability:9.1%}"
+        print(f"{proposal.log_prob:10.2f}{share}  {proposal.text}")
     by = f" under {JUDGE}" if has_judge else ""
-    say(f"{counted(len(found.proposals), 'proposal')}; log-probability in nats ({found.kind}{by}).")
+    shares = "" if found.proposals[0].probability is None else ", probability given the rest"
+    say(f"{counted(len(found.proposals), 'proposal')}; log-probability in nats ({found.kind}{by}){shares}.")
     return 0
 
 

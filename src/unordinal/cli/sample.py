@@ -40,6 +40,7 @@ class SampleArgs(MachineArgs):
         unordinal sample runs/book --num 4
         unordinal sample runs/book --prompt "the king of " --temperature 0.8
         unordinal sample runs/diffusion --steps 100 --chain chain.png
+        unordinal sample runs/names --num 20 --unique --novel
         unordinal sample runs/maps --num 16 --grid samples.png --chain chain.gif
         unordinal sample runs/book --num 100000 --out samples
         unordinal sample runs/people --num 1000 --where "income=>50K" --where "age>=60" --out new.csv
@@ -65,11 +66,11 @@ class SampleArgs(MachineArgs):
 
 
 def main(words: Words) -> int:
-    from unordinal.tasks.drawing import Sample
+    from unordinal.tasks.asking import Sample
 
     args, values = parse(words, SampleArgs, Sample)
     from unordinal.parallel.group import current_group
-    from unordinal.tasks.drawing import MOST_STEPS, sample
+    from unordinal.tasks.asking import MOST_STEPS
 
     asked = Sample(**values, progress=progress)
     check_arguments(args)
@@ -85,7 +86,7 @@ def main(words: Words) -> int:
     if args.out is not None and args.out.suffix.lower() == ".png":
         require_maps(run.spec)
     tests = maps_to_show(args, run, asked.num)
-    drawn = sample(run.model, run.spec, asked, with_chain=args.chain is not None)
+    drawn = run.drawn(asked, with_chain=args.chain is not None)
     if not current_group().is_first:  # every process has drawn the same
         return 0
     if asked.steps is None and drawn.steps == MOST_STEPS and (drawn.whole_steps or 0) > MOST_STEPS:
@@ -99,15 +100,17 @@ def main(words: Words) -> int:
         say(f"{counted(asked.num, 'sample')} written to {args.out}")
     write_pictures(args, run, drawn, tests, asked.seed)
     if not (args.out or args.json or args.grid):
-        print_samples(shown)
+        print("\n".join(shown)) if run.spec.ends else print_samples(shown)
     made = f", {drawn.network_calls:g} network calls each" if drawn.network_calls else ""
     bad = f", {drawn.num_invalid} invalid codes" if run.model.has_invalid_codes else ""
-    size = " x ".join(map(str, x.shape[1:]))
-    say(f"{counted(asked.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}.")
+    size = ("up to " if run.spec.ends else "") + " x ".join(map(str, x.shape[1:]))
+    shares = "".join(f", {share:.1%} of all draws {name}" for name, share in drawn.shares.items())
+    say(f"{counted(asked.num, 'sample')} of {size} in {drawn.seconds:.2f} s{made}{bad}{shares}.")
     if args.json:
         result: dict[str, Any] = {"samples": shown if run.vocabulary else x.tolist()}
         result |= {"seconds": round(drawn.seconds, 4), "invalid_codes": drawn.num_invalid}
         result |= {"network_calls": drawn.network_calls, "steps": drawn.steps}
+        result |= {"shares": drawn.shares} if drawn.shares else {}
         result |= {"temperature": asked.temperature, "prompt": asked.prompt, "seed": asked.seed}
         print_json({**result, "run": args.run})
     return 0

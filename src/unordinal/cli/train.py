@@ -16,6 +16,7 @@ from unordinal.settings import Flag
 if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.model import CategoricalModel
+    from unordinal.runs.warm import WarmStart
     from unordinal.train.running import Outcome
 
 # Settings that follow from the data unless they are given.
@@ -34,6 +35,8 @@ class TrainArgs(MachineArgs):
 
     Examples:
         unordinal train arm --data book.txt --minutes 5
+        unordinal train arm --data names.txt --lines
+        unordinal train arm --data book.txt --init pretrained:text8-arm
         unordinal train arm --data genes.fasta
         unordinal train multinomial --data folder_of_pngs/
         unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
@@ -45,12 +48,18 @@ class TrainArgs(MachineArgs):
     data: Annotated[str | None, Flag(metavar="DATA")] = None
     """A file or folder of your own, whose format is recognised, or docs, text8, streets ...; `unordinal data` lists
     them. An experiment of the paper has its own."""
+    lines: bool = False
+    """Take every line of a text file as an example of its own length. For a table, --column COLUMN takes every text of
+    this column."""
     size: Size = "tiny"
     """Size of the model: paper is as published; tiny is useful in two minutes on two cores, small in an hour."""
     net: Annotated[str | None, Flag(metavar="lstm|transformer")] = None
     """Another network, if the model has a choice: lstm or transformer. Its own settings are under --model."""
     out: Path | None = None
     """Folder of the run; default a new one under runs/."""
+    init: Annotated[str | None, Flag(metavar="RUN")] = None
+    """Start from the weights of another run, or of a bundled model such as pretrained:text8-arm; the data may have more
+    symbols, and labels. To train a run for longer on its own data, use --resume."""
     resume: bool = False
     """Continue the run in --out, or the newest run with the same settings but for its budget. With --out, the model may
     be left out."""
@@ -68,6 +77,7 @@ def main(words: Words) -> int:
 
 def train_named(words: Words, name: str) -> int:
     """Train a model, or an experiment of the paper, by name."""
+    from unordinal.api import warm_start, warmed
     from unordinal.data import source_of
     from unordinal.overrides import with_settings
     from unordinal.parallel.group import current_group
@@ -81,9 +91,12 @@ def train_named(words: Words, name: str) -> int:
     if wants_help and not name:
         name = "arm"
     check_named(words, name, data, is_model=name in RECIPES)
-    base = configured(name, size, data=None if data is None else source_of(data))
+    lines: Any = {"lines": words.has("--lines"), "column": words.value("--column")}
+    base = configured(name, size, data=None if data is None else source_of(data, **lines))
     if words.has("--net"):
         base = with_settings(base, {"net": words.value("--net")})
+    warm = None if words.value("--init") is None or wants_help else warm_start(words.value("--init") or "")
+    base = base if warm is None else warm.adapted(base)
     command = Command.of(TrainArgs)
     summary = command.summary.replace("NAME at size SIZE", f"{name} at size {size}")
     command = replace(command, summary=summary.replace("BUDGET", budget_text(base.train)))
@@ -97,14 +110,17 @@ def train_named(words: Words, name: str) -> int:
     resumes, chosen = group.broadcast([resumes, str(path)])
     path = Path(chosen)
     with group.one_first():
-        loaded = config.data.load(progress=progress)
+        loaded, note = config.data.load(progress=progress), ""
+        if warm is not None:
+            config, loaded = warmed(config, loaded, warm, settings, progress)
     loaded.require("train", "val")
-    config, note = suited_to(config, loaded, settings)
+    if warm is None:
+        config, note = suited_to(config, loaded, settings)
     if group.is_first and resumes and RunFolder(path).is_run:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
     for text in filter(None, (*loaded.notes, note)):
         say(f"Note: {text}.")
-    return train_and_tell(config, loaded, path, args, resume=resumes)
+    return train_and_tell(config, loaded, path, args, resume=resumes, warm=warm)
 
 
 def check_named(words: Words, name: str, data: str | None, *, is_model: bool) -> None:
@@ -185,7 +201,14 @@ def resume_run(words: Words) -> int:
 
 
 def train_and_tell(
-    config: RunConfig, data: "Data", path: Path, machine: MachineArgs, *, resume: bool, advice: str = ADVICE
+    config: RunConfig,
+    data: "Data",
+    path: Path,
+    machine: MachineArgs,
+    *,
+    resume: bool,
+    warm: "WarmStart | None" = None,
+    advice: str = ADVICE,
 ) -> int:
     """Train, report how it ended, and return the exit code."""
     from unordinal.runs.folder import RunFolder
@@ -195,26 +218,28 @@ def train_and_tell(
     if resume and not folder.is_run:
         say(f"Nothing to resume at {path}: starting.")
     facts: dict[str, Any] = {}
+    num_symbols = round(len(data.train) * data.mean_symbols) if data.spec.ends else data.train.symbols.size
 
     def report(model: "CategoricalModel") -> None:
         facts["parameters"] = sum(p.numel() for p in model.parameters())
         say(
             f"{config.preset} ({config.size}, {facts['parameters']:,} parameters) on {data.spec.name}: "
-            f"{data.spec.num_classes} classes, {data.train.symbols.size:,} training symbols."
+            f"{data.spec.num_classes} classes, {num_symbols:,} training symbols."
         )
+        if warm is not None:
+            say(f"It starts from {warm.reference}, sha256 {warm.sha256[:12]}.")
         own = config.model.facts(model)
         facts.update(own)
         if own:
             text = ", ".join(f"{name.replace('_', ' ')} {plain_number(value)}" for name, value in own.items())
             say(f"{text[0].upper()}{text[1:]}.")
-        if facts["parameters"] > data.train.symbols.size:
-            symbols = data.train.symbols.size
-            say(f"Note: {facts['parameters']:,} weights for {symbols:,} symbols: it may memorise them.")
+        if facts["parameters"] > num_symbols:
+            say(f"Note: {facts['parameters']:,} weights for {num_symbols:,} symbols: it may memorise them.")
         say(f"Run folder: {path}")
 
     reporter = TrainingReporter(unit, report)
     try:
-        result = train_run(config, data, folder, resume=resume, device=device, reporter=reporter)
+        result = train_run(config, data, folder, resume=resume, warm=warm, device=device, reporter=reporter)
     finally:
         reporter.close()
     tell(result, data, path, advice)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from unordinal.api import Run
     from unordinal.data.spec import DataSpec
-    from unordinal.tasks.drawing import Sample
+    from unordinal.tasks.asking import Sample
     from unordinal.tasks.shards import Plan
 
 ROWS_BATCH = 1024  # rows of a table, so that files are small enough to resume after an interruption
@@ -89,7 +89,8 @@ def write_folder(folder: Path, run: "Run", asked: "Sample") -> "Plan":
     """Draw many samples into a folder, file by file, and report where they are; return what the folder holds."""
     from unordinal.parallel.group import current_group
     from unordinal.runs.lock import locked
-    from unordinal.tasks.drawing import BATCH, model_settings, sample
+    from unordinal.tasks.asking import BATCH, model_settings
+    from unordinal.tasks.drawing import sample
     from unordinal.tasks.shards import MANIFEST, Plan, draw_shards, weights_identity
 
     group, began = current_group(), time.monotonic()

@@ -1,6 +1,7 @@
 """Data sets of classes: texts, arrays, FASTA files and maps, split into train, val and test and memory-mapped."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from unordinal.data.download import Enwik8Source, Text8Source
 from unordinal.data.fasta import FastaSource
 from unordinal.data.given import GivenSource
 from unordinal.data.guess import guess_format
+from unordinal.data.identifiers import NamesSource
+from unordinal.data.lines import LinesSource
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import FileSource, Source
 from unordinal.data.spec import DataSpec
@@ -21,7 +24,7 @@ from unordinal.data.tables import TableSource
 from unordinal.data.text import TextSource
 from unordinal.data.toy import EightGaussiansSource
 from unordinal.data.vocabularies import Vocabulary
-from unordinal.names import unknown
+from unordinal.names import check_known, unknown
 from unordinal.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ DATASETS: dict[str, type[Source]] = {
     "enwik8": Enwik8Source,
     "eight-gaussians": EightGaussiansSource,
     "text": TextSource,
+    "lines": LinesSource,
     "array": ArraySource,
     "fasta": FastaSource,
     "streets": StreetsSource,
@@ -42,17 +46,20 @@ DATASETS: dict[str, type[Source]] = {
     "maps": MapsSource,
     "table": TableSource,
     "cafe": CafeSource,
+    "names": NamesSource,
 }
 """The kinds of data by name; kinds can be added."""
 
 
-def source_of(what: Any) -> Source:
+def source_of(what: Any, *, lines: bool = False, column: str | None = None) -> Source:
     """Return the source of whatever a user gives as data, without reading it.
 
     Args:
         what: a path, whose format is recognised; a data set by name, such as text8 or text:PATH; an array, a tensor or
-            a list of integer classes; a dict of three of these with the keys train, val and test; a pandas DataFrame;
-            or a `Source`.
+            a list of integer classes; a dict of three of these with the keys train, val and test; a list of texts; a
+            pandas DataFrame; or a `Source`.
+        lines: take every line of a text file as an example of its own.
+        column: take every text in this column of a table as an example of its own.
 
     Returns:
         The source, whose `load` reads the data.
@@ -60,10 +67,14 @@ def source_of(what: Any) -> Source:
     >>> source_of("docs").name, source_of([[0, 1], [1, 0]]).shape
     ('docs', 'sequences')
     """
+    if lines or column is not None:
+        return lines_of(what, column)
     if isinstance(what, Source):
         return what
     if type(what).__module__.startswith("pandas"):
-        return TableSource(frame=what)
+        return TableSource(frame=what) if hasattr(what, "columns") else LinesSource(texts=list(what))
+    if isinstance(what, list | tuple) and what and all(isinstance(text, str) for text in what):
+        return LinesSource(texts=list(what))
     if not isinstance(what, str | os.PathLike):
         return GivenSource(what)
     name = os.fspath(what)
@@ -85,9 +96,23 @@ def source_of(what: Any) -> Source:
     return file_source(kind, argument) if argument else kind()
 
 
+def lines_of(what: Any, column: str | None) -> LinesSource:
+    """Return the source of the lines of a text file, or of the texts in a column of a table."""
+    if hasattr(what, "columns") and column is not None:
+        check_known("column", column, [str(name) for name in what.columns])
+        return LinesSource(texts=what[column].fillna("").astype(str).tolist())
+    source = source_of(what)
+    if isinstance(source, LinesSource):
+        return replace(source, column=column or source.column)
+    if isinstance(source, TextSource | TableSource) and source.path:
+        return LinesSource(path=source.path, column=column)
+    expected = "`column` is for tables" if column is not None else "`lines` is for text files"
+    raise ValueError(f"{expected}; {source.name} is not one")
+
+
 def file_source(kind: type[Source], path: str) -> Source:
     """Return the source of a path, which is made absolute, so that a run finds its data from any working folder."""
-    assert issubclass(kind, FileSource | CityscapesSource | TableSource)
+    assert issubclass(kind, FileSource | CityscapesSource | TableSource | LinesSource)
     return kind(path=str(Path(path).expanduser().resolve()))
 
 
@@ -120,4 +145,5 @@ def load_data(what: Any, *, vocabulary: Vocabulary | None = None, progress: Prog
     """
     from unordinal.overrides import changed_settings
 
-    return changed_settings(source_of(what), settings).load(vocabulary=vocabulary, progress=progress)
+    chosen = {name: settings.pop(name) for name in ("lines", "column") if name in settings}
+    return changed_settings(source_of(what, **chosen), settings).load(vocabulary=vocabulary, progress=progress)

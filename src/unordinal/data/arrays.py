@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from unordinal.config import Shape
-from unordinal.data.labels import SPLITS, Given, encoded, ended, is_about, length_counts, parted
+from unordinal.data.labels import SPLITS, Given, counts_of, encoded, ended, is_about, length_counts, parted
 from unordinal.data.source import WHOLE, ArraySettings, FileSource, Source
 from unordinal.data.spec import MAX_CLASSES, DataSpec, smallest_type
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
@@ -186,6 +186,9 @@ def load_arrays(
         raise ValueError(f"`flips` mirrors maps left to right; leave it out with {where}, which gives sequences")
     ordered = np.concatenate([classes[part] for part in checked]) if labels else None
     train, val, test = cut(stored, sizes, length, flips=bool(flips), labels=ordered)
+    labels = tuple(
+        replace(label, counts=counts_of(train, place, len(label.values))) for place, label in enumerate(labels)
+    )
     vocabulary = Vocabulary("chars", letters) if letters else None
     spec = DataSpec(asked.name, num_classes, tuple(event_shape), vocabulary, fingerprint, sizes)
     counts = length_counts(train, num_classes, len(labels[0].values) if labels else 0) if given.lengths else ()

@@ -24,9 +24,14 @@ SMALLEST = 100_000  # characters of train; fewer mean that Python was installed 
 SEPARATOR = "\n\n"
 
 
+def source_files(library: Path) -> list[Path]:
+    """Return the source files of the standard library, without its tests."""
+    return sorted(path for path in library.rglob("*.py") if not EXCLUDED & set(path.relative_to(library).parts))
+
+
 def docstrings(library: Path, progress: Progress) -> dict[str, list[str]]:
     """Return the distinct docstrings of each top-level module."""
-    files = sorted(path for path in library.rglob("*.py") if not EXCLUDED & set(path.relative_to(library).parts))
+    files = source_files(library)
     found: dict[str, list[str]] = {}
     seen: set[str] = set()
     with progress("Reading the docstrings of Python", len(files)) as advance:

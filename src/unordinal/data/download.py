@@ -32,7 +32,7 @@ ARCHIVES = {
 class Text8Source(TextSettings):
     """The first 100 million characters of a cleaned Wikipedia."""
 
-    alphabet: Alphabet | None = "text8"
+    alphabet: Alphabet = "text8"
     """How text becomes classes: a-z and space (text8), or bytes."""
 
     key: ClassVar[str] = "text8"
@@ -50,7 +50,7 @@ class Text8Source(TextSettings):
 class Enwik8Source(Text8Source):
     """The first 100 million bytes of Wikipedia."""
 
-    alphabet: Alphabet | None = "bytes"
+    alphabet: Alphabet = "bytes"
     """How text becomes classes: bytes, or chars if there are few enough."""
     length: Length = 320
     """Symbols per sequence."""

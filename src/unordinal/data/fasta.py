@@ -1,13 +1,14 @@
 """Data sets from FASTA files: DNA, RNA or protein sequences with one class per letter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unordinal.data.arrays import load_arrays
-from unordinal.data.source import FileSource, Length, SplitSizes
+from unordinal.data.labels import Given, read_labels
+from unordinal.data.source import LONGEST, FileSource, LabelFile, Length, SplitSizes
 from unordinal.data.splits import Data
 from unordinal.data.text import TextFile
 from unordinal.data.vocabularies import Vocabulary
@@ -21,15 +22,21 @@ ENDINGS = (".fasta", ".fa", ".fna", ".faa", ".ffn")
 class FastaSource(FileSource):
     """A FASTA file of the user's.
 
-    If all records have the same length, each is an example; otherwise they are joined to one long sequence.
+    Every record is an example, of the length that it has. Records of which one is longer than 4,096 letters are joined
+    to one long sequence, unless they all have the same length.
     """
 
     letters: str | None = None
     """The letters, in order: ACGT, say; default all that occur in the file, in alphabetical order."""
     places: bool = True
     """Treat the positions of records of the same length as aligned sites with a meaning of their own."""
+    join: bool | None = None
+    """Join the records end to end to one long sequence; default if they differ in length and one has more than 4,096
+    letters."""
     length: Length = None
-    """Symbols per sequence, if the records have different lengths; default 256."""
+    """Symbols per sequence, if the records are joined; default 256."""
+    label_file: LabelFile = None
+    """A file with the label of each record, one per line, or a table with a column for each label."""
     split: SplitSizes = None
     """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
 
@@ -62,15 +69,25 @@ def load_fasta(asked: FastaSource, letters: str | None, progress: Progress) -> D
             )
     known = Vocabulary("chars", letters)
     notes = [f"{lowered} lower-case letters read as capitals"] if lowered else []
-    if len({len(sequence) for _, sequence in records}) == 1:
-        array = np.stack([known.encode(sequence).numpy() for _, sequence in records])
-        notes.append(f"{len(records)} sequences of {array.shape[1]} letters, {letters}")
-    else:
-        array = known.encode("".join(sequence for _, sequence in records)).numpy()
+    lengths, given = np.array([len(sequence) for _, sequence in records]), Given()
+    x = known.encode("".join(sequence for _, sequence in records)).numpy()
+    is_joined = asked.join if asked.join is not None else len(set(lengths)) > 1 and int(lengths.max()) > LONGEST
+    if is_joined:
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
-    where = str(file.path)
-    data = load_arrays({"": array}, asked, letters=letters, notes=tuple(notes), where=where, progress=progress)
-    if array.ndim > 1:
+    else:
+        padded = np.zeros((len(records), int(lengths.max())), np.uint8)
+        padded[np.arange(padded.shape[1]) < lengths[:, None]] = x
+        x, up_to = padded, "up to " if len(set(lengths)) > 1 else ""
+        given = Given({"": lengths} if up_to else {})
+        notes.append(f"{len(records)} sequences of {up_to}{x.shape[1]} letters, {letters}")
+    if asked.label_file is not None:
+        if is_joined:
+            raise ValueError("records that are joined end to end have no labels; leave out `labels`")
+        given.labels[""] = read_labels(Path(asked.label_file), len(records), str(file.path))
+    where, wanted = str(file.path), asked if is_joined else replace(asked, length=None)
+    given_too: Any = {"given": given, "letters": letters, "notes": tuple(notes), "where": where, "progress": progress}
+    data = load_arrays({"": x}, wanted, **given_too)
+    if x.ndim > 1:
         data.name_examples([name for name, _ in records])
     return data
 

@@ -14,6 +14,7 @@ empty text.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,23 @@ def checked_number(values: Any, x: Any, name: str, where: str) -> np.ndarray:
     return found
 
 
+def read_labels(path: Path, num: int, where: str) -> dict[str, np.ndarray]:
+    """Read the labels of a number of examples by name: the lines of a text file, or the columns of a table."""
+    from unordinal.data.lines import read_lines
+    from unordinal.data.tables import TableSource, is_table
+    from unordinal.data.text import TextFile
+
+    if is_table(path):
+        frame = TableSource(path=str(path), missing=()).read()
+        found = {str(name): frame[name].fillna("").astype(str).to_numpy(object) for name in frame.columns}
+    else:
+        found = {"label": np.array(read_lines(TextFile.of(path)), object)}
+    read = len(next(iter(found.values())))
+    if read != num:
+        raise ValueError(f"{path} has {read:,} labels, but {where} has {num:,} examples")
+    return found
+
+
 def named_labels(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     """Return labels by name; several in one array (N, J) are numbered."""
     own = name.removeprefix("labels" if name.startswith("labels") else "label").removeprefix("_") or "label"
@@ -140,3 +158,9 @@ def length_counts(train: Split, num_classes: int, num_values: int) -> tuple[tupl
     lengths, longest = (np.asarray(train.symbols) < num_classes).sum(axis=1), train.symbols.shape[1]
     groups = [] if train.labels is None else [lengths[train.labels[:, 0] == value] for value in range(num_values)]
     return tuple(tuple(np.bincount(group, minlength=longest + 1).tolist()) for group in (*groups, lengths))
+
+
+def counts_of(train: Split, place: int, num_values: int) -> tuple[int, ...]:
+    """Count the classes of a label in the training examples, without missing ones."""
+    assert train.labels is not None
+    return tuple(np.bincount(train.labels[:, place], minlength=num_values + 1)[:num_values].tolist())

@@ -10,7 +10,7 @@ import numpy as np
 
 from unordinal.config import Shape
 from unordinal.data.arrays import load_arrays, read_arrays
-from unordinal.data.labels import SPLITS
+from unordinal.data.labels import SPLITS, Given
 from unordinal.data.levels import Colours, Levels
 from unordinal.data.source import FileSource, SplitSizes
 from unordinal.data.spec import MAX_CHARACTERS, DataSpec
@@ -72,7 +72,10 @@ def check_maps(shape: tuple[int, ...], where: str) -> None:
 
 
 def load_folder(folder: Path, asked: MapsSource, progress: Progress) -> Data:
-    """Load PNGs from the subfolders train, val and test, or those of the folder itself, sorted by name and split."""
+    """Load PNGs from the subfolders train, val and test, or those of the folder itself, sorted by name and split.
+
+    Where the PNGs lie in subfolders of these, the name of the subfolder is a label of the map, called class.
+    """
     has_splits = all((folder / name).is_dir() for name in SPLITS)
     files = {name: pngs_in(folder / name) for name in SPLITS} if has_splits else {"": pngs_in(folder)}
     check_links(folder, [folder / name for name in files] + [file for found in files.values() for file in found])
@@ -98,7 +101,10 @@ def load_folder(folder: Path, asked: MapsSource, progress: Progress) -> Data:
             notes.append(f"the grey levels {levels.text} are classes 0 to {len(levels.values) - 1}")
     named = colours or levels
     num_classes = num_classes if named is None else len(named.categories)
-    data = load_arrays(arrays, asked, num_classes=num_classes, where=str(folder), progress=progress)
+    labels = {name: [file.parent.name for file in found] for name, found in files.items()}
+    is_labelled = all(file.parent != folder / name for name, found in files.items() for file in found)
+    given = Given(labels={name: {"class": np.array(found)} for name, found in labels.items()}) if is_labelled else None
+    data = load_arrays(arrays, asked, given=given, num_classes=num_classes, where=str(folder), progress=progress)
     names = [str(file.relative_to(folder)) for found in files.values() for file in found]
     data.name_examples(names)
     categories = named.categories if named else ()
@@ -177,8 +183,12 @@ def is_colour_png(file: IO[bytes]) -> bool:
 
 
 def pngs_in(folder: Path) -> list[Path]:
-    """Return the PNG files in a folder, sorted by name."""
-    return sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")
+    """Return the PNG files in a folder, sorted by name; if it has none, those of its subfolders, shuffled."""
+    found = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")
+    if found:
+        return found
+    inside = sorted(file for part in folder.iterdir() if part.is_dir() for file in part.glob("*.[pP][nN][gG]"))
+    return [inside[row] for row in np.random.default_rng(0).permutation(len(inside))]  # every split has every label
 
 
 def png_palette(file: Path) -> list[str]:

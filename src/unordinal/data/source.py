@@ -4,20 +4,24 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from unordinal.config import Shape
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.data.vocabularies import Vocabulary
+from unordinal.names import check_known
 from unordinal.progress import Progress, silent
 from unordinal.settings import PYTHON_ONLY, Checked, Flag, Range
 
-Alphabet = Literal["text8", "chars", "bytes"]
+Alphabet = Annotated[str | None, Flag(metavar="text8|chars|bytes|bpe:N|FILE")]
+ALPHABETS = ("text8", "chars", "bytes")
 Length = Annotated[int | None, Range(1)]
 NumClasses = Annotated[int | tuple[int, ...] | None, Range(1)]
 SplitSizes = Annotated[str | None, Flag("--data-split", "TRAIN,VAL,TEST")]
+LabelFile = Annotated[str | None, Flag("--labels", "FILE")]
 Side = Annotated[int | None, Range(2), Flag(metavar="N")]
+LONGEST = 4096  # symbols of an example that ends early, unless a setting says more
 WHOLE = "0,0,1"  # a split that is all test
 
 
@@ -88,17 +92,34 @@ class Source(Checked, ABC):
         return self.adapted(**values, split=split)
 
 
+def check_alphabet(alphabet: str | None) -> None:
+    """Raise a ValueError if there is no such alphabet."""
+    from unordinal.data.tokens import NEW_TOKENS, is_tokens, number_of_tokens
+
+    if alphabet is None:
+        return
+    if alphabet.startswith(NEW_TOKENS):
+        number_of_tokens(alphabet)
+    elif not is_tokens(alphabet):
+        check_known("alphabet", alphabet, (*ALPHABETS, f"{NEW_TOKENS}1024", "tokenizer.json"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextSettings(Source):
     """A base of the sources of texts."""
 
-    alphabet: Alphabet | None = None
+    alphabet: Alphabet = None
     """How text becomes classes: text8 is a-z and space, chars is all characters of the text, bytes is all 256; default
-    the first of these that fits."""
+    the first of these that fits. bpe:1024 learns 1,024 byte-pair tokens from the training split; a file tokenizer.json
+    holds tokens that were learned before."""
     length: Length = None
-    """Symbols per sequence; default 256."""
+    """Symbols per sequence, characters or tokens; default 256."""
     split: SplitSizes = None
     """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default that of the data set, or 0.9,0.05,0.05."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_alphabet(self.alphabet)
 
 
 @dataclass(frozen=True, kw_only=True)

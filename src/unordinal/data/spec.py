@@ -33,6 +33,7 @@ class Label:
     Args:
         name: the name of the label.
         values: the names of its classes.
+        counts: how many training examples have each; empty if this is not known.
 
     >>> Label("kind", ("frog", "toad")).encode("toad")
     1
@@ -40,6 +41,19 @@ class Label:
 
     name: str
     values: tuple[str, ...]
+    counts: tuple[int, ...] = ()
+
+    def log_frequencies(self) -> "Tensor":
+        """Return the log of the frequencies of the values in the training data, with one more of each: (V,)."""
+        import torch
+
+        smoothed = torch.tensor(self.counts or (0,) * len(self.values), dtype=torch.float64) + 1
+        return (smoothed / smoothed.sum()).log()
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> "Label":
+        """Return the label whose fields are `values`."""
+        return Label(values["name"], tuple(values["values"]), tuple(values.get("counts", ())))
 
     def encode(self, value: Any) -> int:
         """Return the class of a value, by name or by number; None is a missing label."""
@@ -175,10 +189,19 @@ class DataSpec:
             return "bits per pixel" if self.is_map else "bits per column" if self.schema else "bits per dimension"
         return "bits per byte" if self.vocabulary.kind == "bytes" else "bits per character"
 
-    def text_vocabulary(self, what: str) -> Vocabulary:
-        """Return the alphabet; raise a ValueError, which names the task, if the data are not text."""
+    @property
+    def whole_unit(self) -> str:
+        """The unit of the bits of a whole example, where these are of interest; else empty."""
+        if self.schema:
+            return "bits per row"
+        return ("bits per line" if self.vocabulary is not None else "bits per example") if self.ends else ""
+
+    def text_vocabulary(self, what: str, *, takes_tokens: bool = False) -> Vocabulary:
+        """Return the alphabet; raise a ValueError, which names the task, if the data are not text of characters."""
         if self.vocabulary is None or self.is_map:
             raise ValueError(f"`{what}` is for text; the classes of {self.name} have no characters")
+        if self.vocabulary.kind == "tokens" and not takes_tokens:
+            raise ValueError(f"`{what}` needs a model of characters or bytes; this one reads tokens")
         return self.vocabulary
 
     def require_sequences(self) -> None:
@@ -223,12 +246,11 @@ class DataSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values that can be written as JSON."""
-        vocabulary = {"kind": self.vocabulary.kind, "symbols": self.vocabulary.symbols} if self.vocabulary else None
         return {
             "name": self.name,
             "num_classes": self.num_classes,
             "event_shape": list(self.event_shape),
-            "vocabulary": vocabulary,
+            "vocabulary": None if self.vocabulary is None else self.vocabulary.to_dict(),
             "fingerprint": self.fingerprint,
             "split_sizes": list(self.split_sizes),
             "levels": self.levels,
@@ -236,7 +258,7 @@ class DataSpec:
             "columns": list(self.columns),
             "has_places": self.has_places,
             "lengths": [list(row) for row in self.lengths],
-            "labels": [{"name": label.name, "values": list(label.values)} for label in self.labels],
+            "labels": [asdict(label) for label in self.labels],
             "schema": [asdict(column) for column in self.schema],
         }
 
@@ -249,7 +271,7 @@ class DataSpec:
             name=values["name"],
             num_classes=values["num_classes"],
             event_shape=tuple(values["event_shape"]),
-            vocabulary=Vocabulary(vocabulary["kind"], vocabulary["symbols"]) if vocabulary else None,
+            vocabulary=Vocabulary.from_dict(vocabulary) if vocabulary else None,
             fingerprint=values["fingerprint"],
             split_sizes=(train, val, test),
             levels=values.get("levels", ""),
@@ -257,6 +279,6 @@ class DataSpec:
             columns=tuple(int(k) for k in values.get("columns", ())),
             has_places=values.get("has_places", False),
             lengths=tuple(tuple(int(n) for n in row) for row in values.get("lengths", ())),
-            labels=tuple(Label(label["name"], tuple(label["values"])) for label in values.get("labels", ())),
+            labels=tuple(Label.from_dict(label) for label in values.get("labels", ())),
             schema=tuple(Column.from_dict(column) for column in values.get("schema", ())),
         )

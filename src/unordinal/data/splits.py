@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+MOST_COUNTED = 10_000  # examples whose mean number of characters is computed
 DEFAULT_SPLIT = "0.9,0.05,0.05"
 
 
@@ -38,6 +39,7 @@ class Split:
             raise ValueError("one long sequence of symbols needs a `length`, and an array of examples must have none")
         self.symbols, self.length, self.flips, self.labels = symbols, length, flips, labels
         self.short_name = ""  # what it is called in results, where it is all of a file
+        self.widths: np.ndarray | None = None  # how many characters each class stands for, (K,), if they differ
         self.names: list[str] = []  # the file name of each map; empty if the examples have no names
 
     def __len__(self) -> int:
@@ -64,6 +66,12 @@ class Split:
         import torch
 
         return None if self.labels is None else torch.from_numpy(np.asarray(self.labels[indices]).astype(np.int64))
+
+    def num_characters(self, indices: np.ndarray) -> np.ndarray:
+        """Return the number of characters that the symbols of examples stand for, if they stand for several: (B,)."""
+        assert self.widths is not None
+        widths = np.append(self.widths, 0)  # nothing stands after the end of an example
+        return widths[self.examples(indices).numpy()].sum(axis=1)
 
     def crops(self, num: int, generator: "torch.Generator") -> "tuple[Tensor, list[int]]":
         """Return random examples, (B, *D) int64, and the position or index of each in `symbols`."""
@@ -139,6 +147,13 @@ class Data:
         if name not in splits:
             raise unknown("split", name, splits)
         return splits[name]
+
+    @property
+    def mean_characters(self) -> float:
+        """The mean number of what bits are counted per in a training example: its symbols, or their characters."""
+        if self.train.widths is None:
+            return self.mean_symbols
+        return max(1.0, float(self.train.num_characters(np.arange(min(len(self.train), MOST_COUNTED))).mean()))
 
     @property
     def mean_symbols(self) -> float:

@@ -18,12 +18,14 @@ from unordinal.data.source import Alphabet, FileSource, TextSettings
 from unordinal.data.spec import MAX_CHARACTERS, DataSpec
 from unordinal.data.splits import DEFAULT_SPLIT, Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
+from unordinal.data.tokens import TokenVocabulary, is_tokens
 from unordinal.data.unpacking import check_unpacked, checked_archive
 from unordinal.data.vocabularies import TEXT8_SYMBOLS, Vocabulary, points_of
 from unordinal.progress import Progress, silent
 
 BLOCK_BYTES = 1 << 22
 DEFAULT_LENGTH = 256
+READ_AHEAD, FEWEST_LINES, LONGEST_LINE = 1 << 16, 50, 200  # what a list of lines is recognised by
 NEWLINE = ord("\n")
 
 
@@ -84,15 +86,12 @@ def open_uncompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
     return raw
 
 
-def code_points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[np.ndarray]:
-    """Yield the Unicode code points of UTF-8 blocks as uint32, or with `as_bytes` their bytes as uint8."""
-    if as_bytes:
-        yield from (np.frombuffer(block, np.uint8) for block in blocks)
-        return
+def decoded(blocks: Iterator[bytes], path: Path) -> Iterator[str]:
+    """Yield the text of UTF-8 blocks."""
     decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
     for block in blocks:
         try:
-            yield points_of(decoder.decode(block))
+            yield decoder.decode(block)
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path} is not UTF-8 text (byte {done + error.start} or just before); use `alphabet` bytes"
@@ -100,6 +99,13 @@ def code_points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Itera
         done += len(block)
     if decoder.getstate()[0]:
         raise ValueError(f"{path} ends inside a UTF-8 character; use `alphabet` bytes")
+
+
+def code_points(blocks: Iterator[bytes], *, as_bytes: bool, path: Path) -> Iterator[np.ndarray]:
+    """Yield the Unicode code points of UTF-8 blocks as uint32, or with `as_bytes` their bytes as uint8."""
+    if as_bytes:
+        return (np.frombuffer(block, np.uint8) for block in blocks)
+    return map(points_of, decoded(blocks, path))
 
 
 def strip_final_newlines(blocks: Iterator[np.ndarray], dropped: list[int]) -> Iterator[np.ndarray]:
@@ -116,7 +122,7 @@ def strip_final_newlines(blocks: Iterator[np.ndarray], dropped: list[int]) -> It
     dropped.append(held.size)
 
 
-def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress) -> Vocabulary:
+def vocabulary_of(file: TextFile, alphabet: Alphabet, progress: Progress) -> Vocabulary:
     """Return the vocabulary of an alphabet; without one, of the first of text8, chars and bytes that fits the file.
 
     Newlines at the end of the file are not part of the vocabulary, unless `alphabet` is chars. The characters are
@@ -143,11 +149,14 @@ def vocabulary_of(file: TextFile, alphabet: Alphabet | None, progress: Progress)
     return Vocabulary("chars", seen)
 
 
-def describe_alphabet(vocabulary: Vocabulary) -> str:
-    """Return a description of the alphabet for the user."""
-    if vocabulary.kind == "bytes":
-        return "bytes, 256 classes"
-    return "a-z and space, 27 classes" if vocabulary.kind == "text8" else f"its {len(vocabulary)} different characters"
+def looks_like_lines(file: TextFile) -> bool:
+    """Return whether a text looks like a list: many short lines, few of which end like a sentence or a verse."""
+    start = next(file.blocks(silent, "Reading"), b"")[:READ_AHEAD].decode("utf-8", errors="replace")
+    lines = start.split("\n")[:-1]
+    if len(lines) < FEWEST_LINES or max(map(len, lines)) > LONGEST_LINE:
+        return False
+    ends = sum(line.rstrip().endswith((".", ",", ";", ":", "!", "?", "-")) or not line.strip() for line in lines)
+    return ends < len(lines) / 20
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,10 @@ def load_text(
     if file.path.stat().st_size == 0:
         raise ValueError(f"{file.path} is empty")
     given, alphabet, length = vocabulary, asked.alphabet, asked.length or DEFAULT_LENGTH
+    if isinstance(given, TokenVocabulary) or (given is None and is_tokens(alphabet)):
+        from unordinal.data.tokenized import load_tokens
+
+        return load_tokens(file, asked, given, official_split, progress)
     found: list[Vocabulary] = []
     dropped: list[int] = []
 
@@ -221,8 +234,10 @@ def load_text(
     vocabulary = Vocabulary(stored["kind"], stored["symbols"])
     unused = len(symbols) - sum(sizes)
     notes = [f"{unused} symbols after the test split are not used"] if unused else []
+    if given is None and isinstance(asked, FileSource) and looks_like_lines(file):
+        notes.append("its lines are short and no sentences; --lines takes each of them as an example of its own")
     if given is None and alphabet is None:
-        notes.insert(0, f"read as text, alphabet {describe_alphabet(vocabulary)}")
+        notes.insert(0, f"read as text, alphabet {vocabulary.description}")
     if stored["dropped"]:
         notes.append(f"{stored['dropped']} newline{'s' if stored['dropped'] > 1 else ''} at the end dropped")
     return Data(

@@ -16,11 +16,11 @@ MASK = "\N{MIDDLE DOT}"  # what a masked position of a text is shown as
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The symbols of a text and their classes 0, ..., K-1.
+    """The symbols of a text and their classes 0, ..., K-1; `unordinal.data.tokens` has those of tokens.
 
     Args:
-        kind: the alphabet: text8 (a-z and space), chars (the characters of `symbols`) or bytes.
-        symbols: one character per class, in order; empty for bytes.
+        kind: the alphabet: text8 (a-z and space), chars (the characters of `symbols`), bytes or tokens.
+        symbols: one character per class, in order; empty for bytes and tokens.
 
     >>> Vocabulary.text8().encode("a cat").tolist()
     [1, 0, 3, 1, 20]
@@ -35,6 +35,36 @@ class Vocabulary:
     def text8() -> "Vocabulary":
         """Return the 27 symbols space and a-z, with space as class 0."""
         return Vocabulary("text8", TEXT8_SYMBOLS)
+
+    @staticmethod
+    def from_dict(values: dict[str, str]) -> "Vocabulary":
+        """Return the vocabulary whose `to_dict` is `values`."""
+        from unordinal.data.tokens import TokenVocabulary
+
+        if values["kind"] == "tokens":
+            return TokenVocabulary.of(values["tokenizer"])
+        return Vocabulary(values["kind"], values["symbols"])
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the vocabulary as plain values that can be written as JSON."""
+        return {"kind": self.kind, "symbols": self.symbols}
+
+    @property
+    def pieces(self) -> "list[bytes]":
+        """The bytes of UTF-8 that each class stands for."""
+        return [symbol.encode() for symbol in self.symbols] if self.symbols else [bytes([k]) for k in range(256)]
+
+    @property
+    def widths(self) -> np.ndarray | None:
+        """How many characters each class stands for, (K,); None if all stand for one."""
+        return None
+
+    @property
+    def description(self) -> str:
+        """What the classes are, in a few words."""
+        if self.kind == "bytes":
+            return "bytes, 256 classes"
+        return "a-z and space, 27 classes" if self.kind == "text8" else f"its {len(self)} different characters"
 
     @staticmethod
     def bytes() -> "Vocabulary":

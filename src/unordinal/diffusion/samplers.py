@@ -11,6 +11,7 @@ from torch import Tensor
 from unordinal.diffusion.choosing import Chooser, far_apart, independent
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
+from unordinal.diffusion.uniform import UniformNoise
 from unordinal.diffusion.unmasking import FirstHitting, HighestConfidence, LowestEntropy, SpreadUnmasking, Unmasking
 from unordinal.numerics import Rng, uniform
 from unordinal.progress import current_watcher
@@ -74,7 +75,11 @@ class Ancestral:
         end, gaps = noise.num_steps or 1, max(1, len(times) - 2)
         for number, (t, s) in enumerate(itertools.pairwise(times)):
             logits = predict(z, torch.full((len(z),), t), t / end)
-            z = noise.step(logits, z, t, s, generator=generator, choose=self.choose)
+            if predict.free is None:
+                z = noise.step(logits, z, t, s, generator=generator, choose=self.choose)
+            else:
+                assert isinstance(noise, UniformNoise)  # with a mask, the predictions are mixed already
+                z = noise.guided_step(predict.free, logits, predict.guidance, z, t, s, generator=generator)
             z = noise.impose(z, known, s, generator=generator)
             if s > 0:
                 for _ in range((number + 1) * self.corrections // gaps - number * self.corrections // gaps):

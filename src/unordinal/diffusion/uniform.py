@@ -6,19 +6,20 @@ is a closed form of a few (B, *D) tensors; the only (B, *D, K) tensors are the l
 reduction over K.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from unordinal.columns import Classes
 from unordinal.diffusion.choosing import Chooser, independent
+from unordinal.diffusion.class_terms import ClassTerms
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.schedules import Schedule
 from unordinal.names import check_known
-from unordinal.numerics import Rng, expand_like, one_hot, uniform
+from unordinal.numerics import Rng, expand_like, one_hot, tempered, uniform
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,37 @@ class UniformNoise(NoiseProcess):
         out[jumps] = torch.where(from_noise, redrawn, landing)
         return self.with_ends(out, z)
 
+    def guided_step(
+        self, free: Tensor, given: Tensor, guidance: float, z: Tensor, t: Time, s: Time, *, generator: Rng = None
+    ) -> Tensor:
+        """Draw x_s from p(x_s | z)^(1-g) p(x_s | z, y)^g, normalised at each position: (B, *D) -> (B, *D).
+
+        Args:
+            free: the logits of x_0 without labels, (B, *D, K).
+            given: those given labels.
+            guidance: g.
+            z: the noisy classes x_t, (B, *D).
+            t: their time.
+            s: an earlier time.
+            generator: the random number generator.
+        """
+        log_t, log_s = self.schedule.log_alpha(torch.tensor([t, s]).double())
+        noise_ts = float(-torch.expm1(log_t - log_s))
+
+        def log_before(logits: Tensor) -> Tensor:
+            """Return the log-probabilities of x_s before x_t is seen."""
+            log_k = math.log(logits.shape[-1])
+            log_noise = float((-torch.expm1(log_s)).log()) - log_k if s > 0 else -math.inf
+            return torch.logaddexp(torch.log_softmax(logits, dim=-1) + float(log_s), torch.tensor(log_noise).to(logits))
+
+        log_free, log_given = (self.classes.map(log_before, logits) for logits in (free, given))
+        k = self.class_numbers(given)
+        stays = ((1 - noise_ts + noise_ts / k) / (noise_ts / k)).log()  # what x_t = z says of x_s = z
+        logits = tempered(log_free, log_given, guidance)
+        logits = self.classes.add_at(logits, self.inside(z), stays.expand(z.shape).to(logits))
+        everywhere = torch.ones(z.shape, dtype=torch.bool, device=z.device)
+        return self.with_ends(self.classes.draw_at(logits, everywhere, generator).view(z.shape), z)
+
     @property
     def has_paths(self) -> bool:
         return True
@@ -249,35 +281,3 @@ def evidence(noise: Tensor, num_classes: int | Tensor) -> Tensor:
 def excess(d: Tensor) -> Tensor:
     """Return exp(d) - 1 - d, which is at least 0."""
     return torch.expm1(d) - d
-
-
-class ClassTerms(torch.autograd.Function):
-    """log r_x, log r_z and sum_k log1p(ratio r_k) for r = softmax(logits): (B, *D, K) -> three (B, *D).
-
-    This is the only part of the loss that reads all K classes, and its backward pass is written by hand to save memory.
-    The only (B, *D, K) tensor that it keeps is the logits, which the last layer of the network holds anyway. The
-    backward pass makes two tensors of this size, one of which is the result.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, ratio: Tensor, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        most = logits.amax(dim=-1, keepdim=True)
-        share = (logits - most).exp_()  # of the largest; the one tensor of this size
-        total = share.sum(dim=-1)
-        sum_log1p = share.mul_((ratio / total).unsqueeze(-1)).log1p_().sum(dim=-1)
-        log_norm = most.squeeze(-1) + total.log()
-        ctx.save_for_backward(logits, log_norm, (log_norm - ratio.log()).unsqueeze(-1), x, z)
-        log_r_x, log_r_z = (logits.gather(-1, c.unsqueeze(-1)).squeeze(-1) - log_norm for c in (x, z))
-        return log_r_x, log_r_z, sum_log1p
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_x: Tensor, grad_z: Tensor, grad_sum: Tensor) -> tuple[Tensor, None, None, None]:
-        logits, log_norm, log_odds, x, z = ctx.saved_tensors
-        share = (logits - log_odds).sigmoid_()  # ratio r_k / (1 + ratio r_k)
-        weight = grad_x + grad_z + grad_sum * share.sum(dim=-1)
-        grad = (logits - log_norm.unsqueeze(-1)).exp_().mul_(-weight.unsqueeze(-1))
-        grad.addcmul_(share, grad_sum.unsqueeze(-1))
-        grad.scatter_add_(-1, x.unsqueeze(-1), grad_x.unsqueeze(-1))
-        grad.scatter_add_(-1, z.unsqueeze(-1), grad_z.unsqueeze(-1))
-        return grad, None, None, None

@@ -97,7 +97,7 @@ def compare_models(
         second=float(bits[1].mean()),
         difference=float(paired.mean()),
         standard_error=standard_error(paired - paired.mean() * values[0].sizes, rank),
-        kinds=(kind_of(first), kind_of(second)),
+        kinds=(kind_of(first, Evaluate(), split), kind_of(second, Evaluate(), split)),
         num_examples=len(bits[0]),
         split=split_name,
         unit=unit,

@@ -60,7 +60,7 @@ def score_pmf(model: CategoricalModel, pmf: np.ndarray, asked: Evaluate | None =
     return Score(
         bits_per_dim=float((weights * bits).sum()),
         standard_error=0.0 if model.is_exact else error if draws > 1 else None,  # one draw has no variance
-        kind=kind_of(model, asked.bound, asked.k),
+        kind=kind_of(model, asked),
         split=EXACT,
         num_examples=len(cells),
         seconds=time.monotonic() - began,

@@ -83,6 +83,8 @@ class Score:
         per_example_error: the standard error of each value of `per_example`; None if there is one value per example.
         dimensions: the number of positions of an example; the mean, if examples end early.
         unit: the unit of `bits_per_dim`, such as "bits per character".
+        whole_unit: the unit of the bits of a whole example, where these are of interest: "bits per row", say.
+        tokens: the mean number of tokens of an example, for texts of tokens; the unit then is bits per character.
         value_bits: for tables with bins, minus the log-density of the values themselves in bits per row: uniform within
             a bin, per unit for floats and per value for whole numbers and dates. It can be compared only with densities
             of the same units that have the same values as atoms.
@@ -103,18 +105,27 @@ class Score:
     per_example_error: tuple[float, ...] | None = None
     dimensions: float = 1
     unit: str = "bits per dimension"
+    whole_unit: str = ""
     value_bits: float | None = None
+    tokens: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score without the values of single examples, as plain values that can be written as JSON."""
-        left_out = ("per_example", "per_example_error", "dimensions")
+        left_out = ("per_example", "per_example_error", "dimensions", "tokens", "whole_unit")
         values = {name: value for name, value in vars(self).items() if name not in left_out}
+        if self.tokens is not None:
+            values["bits_per_token"] = self.bits_per_token
         return {**values, "bits_per_example": self.bits_per_example, "nats_per_example": self.nats_per_example}
 
     @property
     def bits_per_example(self) -> float:
         """The score in bits per example, or per row of a table."""
         return self.bits_per_dim * self.dimensions
+
+    @property
+    def bits_per_token(self) -> float | None:
+        """The score in bits per token, for texts of tokens."""
+        return None if self.tokens is None else self.bits_per_example / self.tokens
 
     @property
     def nats_per_example(self) -> float:
@@ -128,17 +139,33 @@ class Score:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
         over = f"{counted(self.num_examples, 'example')} of {self.split}"
         rows = ""
-        if self.unit == "bits per column":
+        if self.whole_unit:
             row_error = "" if self.standard_error is None else f" ± {self.standard_error * self.dimensions:.3f}"
-            rows = f" = {self.bits_per_example:.3f}{row_error} bits per row"
+            rows = f" = {self.bits_per_example:.3f}{row_error} {self.whole_unit}"
+        if self.bits_per_token is not None:
+            rows = f" = {self.bits_per_token:.4f} bits per token{rows}"
         return f"{self.bits_per_dim:.4f}{error} {self.unit}{rows} ({self.kind}, {self.method}; {over})"
 
 
-def kind_of(model: CategoricalModel, bound: str = "elbo", k: int = 1) -> str:
-    """Return the kind of result that scoring a model with a bound gives: exact, elbo or iwbo-K."""
-    if bound == "iwbo":
-        return f"iwbo-{k}"
-    return "exact" if model.is_exact else "elbo"
+def kind_of(model: CategoricalModel, asked: Evaluate, split: Split | None = None) -> str:
+    """Return the kind of result that scoring a model gives: exact, elbo, iwbo-K, or exact in an order of positions.
+
+    A text can be written with tokens in several ways. The likelihood of the one way that is scored is less than that of
+    the text, which the kind says.
+    """
+    if asked.bound == "iwbo":
+        return f"iwbo-{asked.k}"
+    if asked.order is None and not model.is_exact:
+        return "elbo"
+    of = "" if split is None or split.widths is None else " of the tokens"
+    return f"exact{of}" if asked.order is None else f"exact{of} (order {asked.order})"
+
+
+def mean_tokens(model: CategoricalModel, split: Split, num: int) -> float | None:
+    """Return the mean number of tokens of the first `num` examples; None if their symbols are characters."""
+    if split.widths is None:
+        return None
+    return float(model.num_symbols(split.examples(np.arange(num))).double().mean())
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,7 @@ def score_split(
     *,
     split_name: str = "test",
     unit: str = "bits per dimension",
+    whole_unit: str = "",
 ) -> Score:
     """Score a model on the examples of a split, in eval mode and reproducibly for a seed.
 
@@ -175,6 +203,7 @@ def score_split(
         asked: what to compute; by default the bound of all examples, with one draw each.
         split_name: the name of the split, for the result.
         unit: the unit of the score, for the result.
+        whole_unit: the unit of the bits of a whole example, for the result.
 
     Returns:
         The score.
@@ -187,7 +216,7 @@ def score_split(
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=values.standard_error,
-        kind=kind_of(model, asked.bound, asked.k) if asked.order is None else f"exact (order {asked.order})",
+        kind=kind_of(model, asked, split),
         split=split_name,
         num_examples=len(values.bits),
         seconds=time.monotonic() - began,
@@ -196,6 +225,8 @@ def score_split(
         per_example_error=None if values.error is None else tuple((values.error / values.sizes).tolist()),
         dimensions=float(scored_symbols(model, split, len(values.bits)).double().mean()),
         unit=unit,
+        whole_unit=whole_unit,
+        tokens=mean_tokens(model, split, len(values.bits)),
     )
 
 
@@ -237,7 +268,12 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
 
 
 def scored_symbols(model: CategoricalModel, split: Split, num: int) -> Tensor:
-    """Return the number of symbols of the first `num` examples, without those after their ends: (num,)."""
+    """Return the number of symbols of the first `num` examples, without those after their ends: (num,).
+
+    Where symbols stand for several characters, as tokens do, it is the number of characters.
+    """
+    if split.widths is not None:
+        return torch.from_numpy(split.num_characters(np.arange(num)))
     if not model.ends:
         return torch.full((num,), split[0].numel())
     return model.num_symbols(split.examples(np.arange(num)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,10 @@ class Scorer:
 
     def batches(
         self, size: int | None = None, turn: int = 0
-    ) -> Iterator[tuple[Tensor, Tensor | None, slice, torch.Generator]]:
-        """Yield each batch of this process: examples, labels, their indices as a slice, and a generator for them.
+    ) -> Iterator[tuple[Tensor, Tensor | None, Tensor, torch.Generator]]:
+        """Yield each batch of this process: examples, labels, their indices, and a generator for them.
+
+        Examples that end early are scored in the order of their lengths, so that short ones do not pay for long ones.
 
         Args:
             size: the number of examples in a batch; by default `batch_size`.
@@ -63,10 +66,18 @@ class Scorer:
         """
         size = size or self.batch_size
         for index in self.group.turns(-(-self.num // size)):
-            rows = slice(index * size, min((index + 1) * size, self.num))
-            indices = np.arange(rows.start, rows.stop)
+            indices = self.order[index * size : (index + 1) * size]
             x, cond = self.split.examples(indices).to(self.device), self.split.given(indices)
-            yield x, cond if self.model.labels else None, rows, generator_of(self.seed, turn, index, self.device)
+            rows, generator = torch.from_numpy(indices), generator_of(self.seed, turn, index, self.device)
+            yield x, cond if self.model.labels else None, rows, generator
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The indices of the examples in the order in which they are scored, (num,)."""
+        if not self.model.ends:
+            return np.arange(self.num)
+        lengths = (np.asarray(self.split.symbols[: self.num]) < self.model.num_classes).sum(axis=1)
+        return np.argsort(lengths, kind="stable")
 
     def plain(self, draws: int, advance: Advance, positions: Tensor | None = None, turn: int = 0) -> Tensor:
         """Return the negative bound of each example, averaged over draws, at `positions` (num, draws) if given."""
@@ -74,7 +85,7 @@ class Scorer:
         for x, cond, rows, generator in self.batches(turn=turn):
             at = None if positions is None else positions[rows].T
             given: Any = {"draws": draws, "positions": at, "generator": generator, "advance": advance}
-            nats[rows] = -bound(self.model, x, cond=cond, **given).mean(dim=0)
+            nats[rows] = -bound(self.model, self.model.trimmed(x), cond=cond, **given).mean(dim=0)
         return self.group.summed(nats)
 
     def exact(self, progress: Progress) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from unordinal.abilities import Network, TrainingHooks
 from unordinal.checks import as_classes, check_classes, sample_shape
 from unordinal.model import ExactModel, evaluating, given_labels
+from unordinal.models.guidance import GuidedSteps
 from unordinal.nets.classes import ClassTransformer
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
@@ -114,6 +115,7 @@ class AutoregressiveModel(ExactModel):
         prompt: Any = None,
         known: Any = None,
         cond: Any = None,
+        guidance: float = 1.0,
         particles: int = 32,
         **settings: Any,
     ) -> Tensor:
@@ -122,13 +124,15 @@ class AutoregressiveModel(ExactModel):
         Args:
             num_samples: how many, N.
             generator: the random number generator; default: torch's global one.
-            event_shape: (L,), the length of a sample; default: the model's own.
+            event_shape: (L,), the length of a sample; default: the model's own. With `known` positions, samples do not
+                end earlier.
             temperature: divides the logits; 0 takes the likeliest class.
             prompt: classes (P,) that come first in every sample.
             known: classes (N, L), or (L,) for all samples, of positions that are given, -1 where they are free. Given
                 positions at the beginning are exact. Others are respected by `particles` candidates for each sample,
                 which are resampled by how likely they make each given class: consistent for many particles, not exact.
             cond: labels, of shape (N, J), or (J,) for all samples.
+            guidance: how much labels count; see `unordinal.models.guidance`.
             particles: the number of candidates.
 
         Returns:
@@ -137,19 +141,21 @@ class AutoregressiveModel(ExactModel):
         (length,) = sample_shape(self, num_samples, event_shape, settings)
         if not 0 <= temperature < math.inf:
             raise ValueError(f"the temperature must be a number of at least 0, got {temperature:g}")
+        net = self.net if guidance == 1 else GuidedSteps(self.net, self.dropped_labels(guidance), guidance)
         if known is not None:
             if prompt is not None:
                 raise ValueError("give `known` or `prompt`, not both")
             checked = self.checked_known(known, num_samples, torch.Size((length,)))
-            return self.sample_around(checked, cond, temperature, particles, generator)
+            around: Any = {"particles": particles, "generator": generator, "is_whole": event_shape is not None}
+            return self.sample_around(net, checked, cond, temperature, **around)
         given = [] if prompt is None else self.checked_prompt(prompt, length)
         watcher, labels = current_watcher(), given_labels(self.checked_cond(cond, num_samples))
         with evaluating(self):
-            state, last = self.net.init_state(num_samples, **labels), None
+            state, last = net.init_state(num_samples, **labels), None
             drawn = torch.full((num_samples, length), self.num_classes, device=self.net.device)
             has_ended = torch.zeros(num_samples, dtype=torch.bool, device=self.net.device)
             for place in range(length):
-                logits, state = self.net.step(last, state)
+                logits, state = net.step(last, state)
                 if place < len(given):
                     last = torch.full((num_samples,), given[place], device=self.net.device)
                 else:
@@ -164,8 +170,13 @@ class AutoregressiveModel(ExactModel):
                     break
         return drawn
 
-    def sample_around(self, known: Tensor, cond: Any, temperature: float, particles: int, generator: Rng) -> Tensor:
-        """Draw samples with given positions (N, L) by sequential Monte Carlo; their effective number is reported."""
+    def sample_around(
+        self, net: Any, known: Tensor, cond: Any, temperature: float, *, particles: int, is_whole: bool, generator: Rng
+    ) -> Tensor:
+        """Draw samples with given positions (N, L) by sequential Monte Carlo; their effective number is reported.
+
+        With `is_whole`, no sample ends before its last position.
+        """
         num, length = known.shape
         first = int((known >= 0).long().cumprod(dim=1).sum(dim=1).min())  # given at the beginning, in all samples
         is_prefix = not bool((known[:, first:] >= 0).any())
@@ -176,13 +187,13 @@ class AutoregressiveModel(ExactModel):
         watcher, effective, labels = current_watcher(), float(each), self.checked_cond(cond, num)
         with evaluating(self):
             given_all = given_labels(None if labels is None else labels.repeat_interleave(each, dim=0))
-            state, last = self.net.init_state(num * each, **given_all), None
+            state, last = net.init_state(num * each, **given_all), None
             drawn = torch.zeros((num * each, 0), dtype=torch.long, device=device)
             for place in range(length):
-                logits, state = self.net.step(last, state)
+                logits, state = net.step(last, state)
                 given = known[:, place]
                 if self.ends:  # no sample ends before a position that is given
-                    is_before = (known[:, place:] >= 0).any(dim=1, keepdim=True)
+                    is_before = (known[:, place:] >= 0).any(dim=1, keepdim=True) | is_whole
                     has_ended = (drawn == self.num_classes).any(dim=1, keepdim=True)
                     is_end = torch.arange(self.num_classes + 1, device=device) == self.num_classes
                     logits = logits.masked_fill(torch.where(has_ended, ~is_end, is_before & is_end), -math.inf)
@@ -199,7 +210,7 @@ class AutoregressiveModel(ExactModel):
                     effective = min(effective, float((1 / weight.square().sum(dim=1)).min()))
                     picked = torch.multinomial(weight, each, replacement=True, generator=generator)
                     index = (picked + each * torch.arange(num, device=device).unsqueeze(1)).flatten()
-                    drawn, last, state = drawn[index], last[index], self.net.select_state(state, index)
+                    drawn, last, state = drawn[index], last[index], net.select_state(state, index)
                 watcher.network_calls += num * each
                 watcher.advance(num / length)
         watcher.effective_particles = None if is_prefix else effective

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.checks import check_classes, sample_shape
+from unordinal.diffusion.choosing import independent
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import Time
 from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, default_sampler, last, suitable_samplers
@@ -56,11 +57,12 @@ class DiffusionDenoiser:
     def whole_calls(self, sampler: str | None, num_free: int) -> int | None:
         return SAMPLERS[sampler or default_sampler(self.noise)].whole_calls(self.noise, num_free)
 
-    def predictor(self, cond: Tensor | None = None, **settings: float) -> Predictor:
+    def predictor(self, cond: Tensor | None = None, **settings: Any) -> Predictor:
         """Return the network's predictions for a sampler, given labels (N, J)."""
         model = self.model
         reads_time = model.net_reads_time or self.noise.converts_by_time
         given: Any = {"classes": self.noise.classes, "cond": cond, "reads_time": reads_time, **settings}
+        given["mixes"] = self.noise.mask is not None
         return Predictor(model.evaluated_logits, **given)
 
     @torch.no_grad()
@@ -77,6 +79,7 @@ class DiffusionDenoiser:
         temperature: float = 1.0,
         top_p: float = 1.0,
         greedy_tail: float = 0.0,
+        guidance: float = 1.0,
         **settings: Any,
     ) -> Iterator[tuple[Time, Tensor]]:
         """Draw x_T, ..., x_0 and yield each (t, x_t), x_t (N, *D); the arguments are those of `Diffusion.sample`."""
@@ -88,20 +91,29 @@ class DiffusionDenoiser:
             sampler = SAMPLERS[sampler](steps)  # type: ignore[call-arg]
         given = None if known is None else self.model.checked_known(known, num_samples, shape).to(device)
         labels = self.model.checked_cond(cond, num_samples)
-        predict = self.predictor(labels, temperature=temperature, top_p=top_p, greedy_tail=greedy_tail)
+        sharp: Any = {"temperature": temperature, "top_p": top_p, "greedy_tail": greedy_tail}
+        if guidance != 1:
+            sharp |= {"dropped": self.model.dropped_labels(guidance), "guidance": guidance}
+            if self.noise.mask is None and (type(sampler) is not Ancestral or sampler.choose is not independent):
+                raise ValueError("with uniform noise, `guidance` is for the sampler ancestral")
+            if self.noise.mask is None and (temperature != 1 or top_p != 1 or greedy_tail):
+                raise ValueError("with uniform noise, give `guidance` or sharper predictions, not both")
+        predict = self.predictor(labels, **sharp)
         if self.noise.pad is not None and event_shape is None:
-            given = self.with_lengths(given, (num_samples, *shape), labels, generator)
+            given = self.with_lengths(given, (num_samples, *shape), labels, generator, guidance)
         z = self.noise.draw_prior((num_samples, *shape), device, generator=generator)
         yield from sampler.chain(predict, self.noise, z, known=given, generator=generator)
 
-    def with_lengths(self, known: Tensor | None, shape: tuple[int, ...], cond: Tensor | None, generator: Rng) -> Tensor:
+    def with_lengths(
+        self, known: Tensor | None, shape: tuple[int, ...], cond: Tensor | None, generator: Rng, guidance: float
+    ) -> Tensor:
         """Return the known positions (N, L), -1 where they are free, with ends after lengths that are drawn here."""
         if known is not None:
             raise ValueError("with `known` positions, give the length of the samples as `event_shape`")
         assert self.noise.pad is not None
         assert self.model.lengths is not None
         place = torch.arange(shape[1], device=device_of(self.model))
-        is_after = place >= self.model.lengths.draw(shape[0], cond, generator).unsqueeze(1)
+        is_after = place >= self.model.lengths.draw(shape[0], cond, generator, guidance).unsqueeze(1)
         return torch.where(is_after, self.noise.pad, -torch.ones_like(place))
 
     @torch.no_grad()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from unordinal.numerics import Rng, draw_categorical
+from unordinal.numerics import Rng, draw_categorical, tempered
 
 
 class Lengths(nn.Module):
@@ -36,6 +36,7 @@ class Lengths(nn.Module):
             return torch.full((num,), len(self.log_probs) - 1, device=self.log_probs.device)
         return cond[:, 0].clamp(max=len(self.log_probs) - 1)
 
-    def draw(self, num: int, cond: Tensor | None, generator: Rng) -> Tensor:
-        """Draw how long each sample is: (N,)."""
-        return draw_categorical(self.log_probs[self.rows(num, cond)], generator)
+    def draw(self, num: int, cond: Tensor | None, generator: Rng, guidance: float = 1.0) -> Tensor:
+        """Draw how long each sample is, from P(n)^(1-g) P(n | label)^g with guidance g: (N,)."""
+        own = self.log_probs[self.rows(num, cond)]
+        return draw_categorical(tempered(self.log_probs[-1].expand_as(own), own, guidance), generator)

@@ -21,13 +21,25 @@ class NgramEmbedding(nn.Module):
         orders: the lengths n of the contexts, each at least 1.
         rows: the most rows of a table.
         row_width: channels of a row.
+        classes: how many classes the tables were made for, if fewer, the start sign included; later classes count as
+            the start sign.
 
     >>> NgramEmbedding(28, 16, orders=(2, 3), rows=1000, row_width=4)(torch.zeros(2, 7 + 2, dtype=torch.long)).shape
     torch.Size([2, 7, 16])
     """
 
-    def __init__(self, num_classes: int, width: int, *, orders: tuple[int, ...], rows: int, row_width: int):
+    def __init__(
+        self,
+        num_classes: int,
+        width: int,
+        *,
+        orders: tuple[int, ...],
+        rows: int,
+        row_width: int,
+        classes: int | None = None,
+    ):
         super().__init__()
+        num_classes = classes or num_classes
         if not orders or min(orders) < 1 or len(set(orders)) < len(orders) or rows < 1 or row_width < 1:
             raise ValueError(
                 f"n-grams need different orders of at least 1, and rows and row_width of at least 1; "
@@ -51,7 +63,7 @@ class NgramEmbedding(nn.Module):
 
     def row_of(self, before: Tensor, order: int) -> Tensor:
         """The row of each position's context: (B, L + longest - 1) -> (B, L)."""
-        length = before.shape[1] - self.longest + 1
+        length, before = before.shape[1] - self.longest + 1, before.clamp(max=self.num_classes - 1)
         num_rows = self.tables[self.orders.index(order)].get_parameter("weight").shape[0]
         context = [before[:, self.longest - 1 - back :][:, :length] for back in range(order)]
         return rows_of(context, self.num_classes, num_rows)

@@ -91,6 +91,9 @@ class Ngrams:
     """Largest number of rows of a table of n-grams; if there are more n-grams, several share a row."""
     row_width: int = 32
     """Number of channels of a row in a table of n-grams."""
+    classes: int | None = None
+    """Number of classes that the tables were made for, a start sign included, where a model that started from another
+    has more."""
 
 
 @dataclass(frozen=True)

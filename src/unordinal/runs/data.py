@@ -1,5 +1,6 @@
 """The data of a run: its own, found again, or others that its model can score."""
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -8,6 +9,7 @@ import numpy as np
 from unordinal.config import RunConfig
 from unordinal.data import Data, source_of
 from unordinal.data.given import GivenSource
+from unordinal.data.lines import LinesSource
 from unordinal.data.source import WHOLE
 from unordinal.data.spec import DataSpec
 from unordinal.progress import Progress, silent
@@ -80,7 +82,8 @@ class RunData:
         if isinstance(what, Data):
             self.check_alike(what)
             return what
-        source, own = source_of(what), self.config.data
+        own = self.config.data
+        source = source_of(what, lines=isinstance(own, LinesSource) and isinstance(what, str | os.PathLike))
         wants, gives = self.spec.shape, source.shape
         if wants != gives:
             raise ValueError(f"{self.where} takes {wants}, but {source.name} gives {gives}")
@@ -100,7 +103,8 @@ class RunData:
 
     def relabelled(self, loaded: Data) -> Data:
         """Return other data with their labels as the run numbers them; labels that they lack are missing."""
-        if not self.spec.labels or loaded.spec.labels == self.spec.labels:
+        same = [(label.name, label.values) for label in self.spec.labels]
+        if not self.spec.labels or [(label.name, label.values) for label in loaded.spec.labels] == same:
             return loaded
         own = {label.name: (place, label) for place, label in enumerate(loaded.spec.labels)}
         for split in (loaded.train, loaded.val, loaded.test):

@@ -31,6 +31,8 @@ class Fill(Request):
     """The text, with a sign for every missing letter, so that a gap has a fixed length."""
     gap: Annotated[str, Range(1, 1)] = "_"
     """The sign of a missing letter."""
+    any_gap: Annotated[str, Range(1, 1)] = "*"
+    """Autoregressive models of lines: the sign of a gap of any length, of which there may be one."""
     num: Annotated[int, Range(1, served=20)] = 5
     """How many proposals."""
     seed: Seed = 0
@@ -60,11 +62,13 @@ class Proposal:
         text: the whole text with the gaps filled.
         filling: what stands in the gaps, one after another.
         log_prob: the log-probability, in nats, by which proposals are ranked.
+        probability: that of the filling given the text around it, where all fillings were tried; else None.
     """
 
     text: str
     filling: str
     log_prob: float
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def fill(
     num: int = 5,
     judge: Judge | None = None,
     seed: int = 0,
+    most_enumerated: int = MOST_ENUMERATED,
     progress: Progress = silent,
 ) -> tuple[Tensor, Tensor]:
     """Propose ways to fill the free positions of an example.
@@ -129,6 +134,7 @@ def fill(
         judge: the log-probabilities by which proposals are ranked; by default the model's own, when it shows the free
             positions from left to right.
         seed: the seed of the draws.
+        most_enumerated: try all ways to fill the gaps, if there are at most this many.
         progress: receives the number of draws done.
 
     Returns:
@@ -139,7 +145,7 @@ def fill(
     free = int((known < 0).sum())
     every = max(2, model.num_classes) ** min(free, 32)
     draws = num * DRAWS_PER_PROPOSAL
-    if every <= MOST_ENUMERATED:  # all ways to fill the gaps
+    if every <= most_enumerated:  # all ways to fill the gaps
         ways = torch.tensor(list(itertools.product(range(model.num_classes), repeat=free)))
         found = known.expand(len(ways), *known.shape).clone()
         found[:, known < 0] = ways

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+import numpy as np
 from torch import Tensor
 
 from unordinal.checks import as_classes, check_classes
@@ -11,6 +12,8 @@ from unordinal.model import CategoricalModel
 from unordinal.settings import NOT_SERVED, Flag, Range, Request, Seed
 from unordinal.tasks.reading import read
 from unordinal.tasks.surprise import Bits, bits_of, order_1_bits, typical_bits, xz_bits
+
+MOST_PAIRED = 4096  # classes whose pairs are counted
 
 
 @dataclass(frozen=True)
@@ -85,18 +88,40 @@ def measure(
     found = bits_of(model, examples, seed=asked.seed, progress=asked.progress)
     others = reference_bits(model, examples, asked, reference)
     lines = []
-    for (number, part), (x, altered), bits, other in zip(numbered, readings, found, others, strict=True):
-        score = (abs(bits.bits - other) if asked.typical else bits.bits - other) / bits.num_symbols
+    for (number, part), (x, altered), whole, other in zip(numbered, readings, found, others, strict=True):
+        excess = abs(whole.bits - other) if asked.typical else whole.bits - other
         symbols = "" if spec.vocabulary is None or spec.is_map else spec.vocabulary.decode(x)
         text = part if isinstance(part, str) else ""
-        lines.append(Line(number, text, symbols, replace(bits, num_altered=altered), score))
+        bits = by_character(whole, x, spec) if text else whole
+        lines.append(Line(number, text, symbols, replace(bits, num_altered=altered), excess / bits.num_symbols))
     return lines
+
+
+def by_character(bits: Bits, x: Tensor, spec: DataSpec) -> Bits:
+    """Return the bits of a text by character: those of a token are shared out evenly over its bytes."""
+    if spec.vocabulary is None or spec.vocabulary.symbols:
+        return bits
+    pieces = [spec.vocabulary.pieces[k] for k in x.tolist()]
+    begins = [byte & 0xC0 != 0x80 for piece in pieces for byte in piece]  # whether a character begins with this byte
+    num = sum(begins) if spec.vocabulary.kind == "tokens" else bits.num_symbols
+    if bits.positions is None:
+        return replace(bits, num_symbols=num)
+    shares = [own / len(piece) for own, piece in zip(bits.positions, pieces, strict=True) for _ in piece]
+    found = [0.0] * sum(begins)
+    for place, share in zip(np.cumsum(begins), shares, strict=True):
+        found[place - 1] += share
+    return replace(bits, num_symbols=num, positions=tuple(found))
 
 
 def classes_of(model: CategoricalModel, spec: DataSpec, part: Any) -> tuple[Tensor, int]:
     """Return the classes of a text or of an array, and how many characters are seen as others."""
     if isinstance(part, str):
-        reading = read(part, spec.text_vocabulary("bits"))
+        reading = read(part, spec.text_vocabulary("bits", takes_tokens=True))
+        if spec.ends and len(reading.x) > spec.event_shape[0]:
+            most = spec.event_shape[0]
+            raise ValueError(
+                f"the line {part[:40]!r} has {len(reading.x)} symbols; lines of this model have at most {most}"
+            )
         return reading.x, reading.num_altered
     x = as_classes(part, "text")
     check_classes(model, x.unsqueeze(0))
@@ -116,5 +141,9 @@ def reference_bits(
     if asked.against == "xz":
         return [xz_bits(x) for x in examples]
     if asked.against == "counts":
+        if model.num_classes > MOST_PAIRED:
+            raise ValueError(
+                f"`against` counts is for at most {MOST_PAIRED:,} classes; this model has {model.num_classes:,}"
+            )
         return order_1_bits(examples, model.num_classes)
     return [0.0] * len(examples)

@@ -9,9 +9,11 @@ import itertools
 import unicodedata
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from unordinal.data.tokens import TokenVocabulary
 from unordinal.data.vocabularies import Vocabulary
 
 
@@ -37,7 +39,7 @@ class Reading:
     @property
     def num_altered(self) -> int:
         """How many characters of the text are replaced by others because the model's alphabet lacks them."""
-        if self.vocabulary.kind == "bytes":
+        if not self.vocabulary.symbols:  # bytes and tokens can write every text
             return 0
         seen = zip(self.spans, self.vocabulary.decode(self.x), strict=True)
         return sum(end - start for (start, end), symbol in seen if self.text[start:end] != symbol)
@@ -82,6 +84,8 @@ def read(text: str, vocabulary: Vocabulary) -> Reading:
     """
     if vocabulary.kind == "bytes":
         return read_bytes(text, vocabulary)
+    if isinstance(vocabulary, TokenVocabulary):
+        return read_tokens(text, vocabulary)
     known = {symbol: index for index, symbol in enumerate(vocabulary.symbols)}
     has_signs = any(not symbol.isalpha() and symbol != " " for symbol in known)
     counts_as: dict[str, int | None] = {}  # what each character has turned out to count as
@@ -125,6 +129,14 @@ def read_bytes(text: str, vocabulary: Vocabulary) -> Reading:
         spans += [(place, place + 1)] + [(place + 1, place + 1)] * (size - 1)
     x = torch.tensor(list(text.encode("utf-8", errors="surrogatepass")), dtype=torch.long)
     return Reading(text, x, tuple(spans), (x >= 32) & (x < 127), vocabulary)
+
+
+def read_tokens(text: str, vocabulary: TokenVocabulary) -> Reading:
+    """Read a text as tokens; a character belongs to the token in which it begins."""
+    x = vocabulary.encode(text)
+    ends = np.cumsum(vocabulary.widths[x.numpy()]).tolist()
+    spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
+    return Reading(text, x, spans, torch.ones(len(x), dtype=torch.bool), vocabulary)
 
 
 def clusters(text: str) -> list[tuple[int, int]]:

@@ -23,7 +23,8 @@ from unordinal.model import CategoricalModel
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import mixed_seed
 from unordinal.progress import Progress, silent
-from unordinal.tasks.drawing import BATCH, draw
+from unordinal.tasks.asking import BATCH
+from unordinal.tasks.drawing import draw
 
 FORMAT = 1  # of the manifest
 BATCHES = 32  # in a file

@@ -20,13 +20,21 @@ class Feeder:
         config: the settings of training.
         classes: the classes of every position.
         device: where the batches are needed.
+        labels: the number of classes of each label.
         is_ahead: whether to draw the next batch early; by default only on cuda.
     """
 
     def __init__(
-        self, split: Split, config: TrainConfig, classes: Classes, device: torch.device, *, is_ahead: bool | None = None
+        self,
+        split: Split,
+        config: TrainConfig,
+        classes: Classes,
+        device: torch.device,
+        *,
+        labels: tuple[int, ...] = (),
+        is_ahead: bool | None = None,
     ):
-        self.split, self.config, self.classes, self.device = split, config, classes, device
+        self.split, self.config, self.classes, self.device, self.labels = split, config, classes, device, labels
         self.is_ahead = device.type == "cuda" if is_ahead is None else is_ahead
         self.ready: tuple[int, Tensor, Tensor | None, list[int]] | None = None
 
@@ -48,7 +56,9 @@ class Feeder:
         x, starts = draw_batch(self.split, self.config, generator, self.classes)
         x = x.pin_memory() if self.device.type == "cuda" else x
         cond = self.split.given(starts)
-        cond = None if cond is None else cond.to(self.device, non_blocking=True)
+        if cond is not None:
+            is_dropped = torch.rand(len(cond), 1, generator=generator) < self.config.drop_labels
+            cond = torch.where(is_dropped, torch.tensor(self.labels) + 1, cond).to(self.device, non_blocking=True)
         return step, x.to(self.device, non_blocking=True), cond, starts
 
 

@@ -12,6 +12,7 @@ from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel, given_labels
+from unordinal.names import unknown
 from unordinal.nets.places import PlaceHeads
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
@@ -62,6 +63,20 @@ class RunState:
     spent: list[float | None] = field(default_factory=lambda: [None, None])  # budget of a finished run: steps, seconds
 
 
+def freeze(model: CategoricalModel, parts: tuple[str, ...]) -> None:
+    """Keep the weights whose names begin with one of some texts as they are; raise a ValueError for unknown names."""
+    names = [name for name, _ in model.named_parameters()]
+    for part in parts:
+        if not any(name == part or name.startswith(f"{part}.") for name in names):
+            known = list(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
+            raise unknown("part of the model", part, known)
+    for name, weights in model.named_parameters():
+        if any(name == part or name.startswith(f"{part}.") for part in parts):
+            weights.requires_grad_(False)
+    if not any(weights.requires_grad for weights in model.parameters()):
+        raise ValueError("`freeze` leaves nothing to train; freeze fewer parts")
+
+
 class Loop:
     """The state and the steps of one run."""
 
@@ -80,6 +95,7 @@ class Loop:
         self.model, self.data, self.folder, self.device = model.to(device), data, folder, device
         self.config, self.optim, self.group = config, optim, group
         self.symbols_per_example = data.mean_symbols
+        self.characters_per_symbol = data.mean_characters / data.mean_symbols
         self.symbols_per_step = config.batch_size * self.symbols_per_example
         self.num_parts = parts_for_processes(parts_of_batch(config, model, device.type), config, group.size)
         size = data.train.symbols.size if model.ends is False else len(data.train) * self.symbols_per_example
@@ -95,6 +111,7 @@ class Loop:
             rows = data.train.examples(np.arange(min(len(data.train), ROWS_COUNTED)))
             for heads in (part for part in model.modules() if isinstance(part, PlaceHeads)):
                 heads.start_at(rows.to(device))
+        freeze(self.model, config.freeze)
         self.ema = Averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
@@ -105,9 +122,9 @@ class Loop:
         if config.recompute:
             recompute_blocks(self.model)
         self.optimizer = build_optimizer(self.model, optim, config.lr)
-        self.feeder = Feeder(data.train, config, model.classes, device)
+        self.feeder = Feeder(data.train, config, model.classes, device, labels=model.labels)
         self.at = RunState()
-        symbols = self.symbols_per_example if model.ends else None
+        symbols = data.mean_characters if model.ends or data.train.widths is not None else None
         part = config.batch_size // self.num_parts
         self.validator = Validator(data.val, config.validate_examples, part, group, symbols)
         if config.compile:
@@ -158,9 +175,14 @@ class Loop:
         x, cond, starts = self.feeder.take(step)
         seed_step(seed, step, TIMES)
         draw = self.hooks.draw(len(x))
+        if model.ends:  # parts of a batch hold examples of similar lengths
+            order = model.num_symbols(x).argsort(stable=True)
+            x, starts = x[order.to(x.device)], [starts[row] for row in order.tolist()]
+            cond = None if cond is None else cond[order.to(x.device)]
+            draw = None if draw is None else draw[order]
         self.optimizer.zero_grad(set_to_none=True)
         losses = torch.zeros(0)
-        each = self.symbols_per_example if model.ends else x[0].numel()
+        each = (self.symbols_per_example if model.ends else x[0].numel()) * self.characters_per_symbol
         to_bits = 1 / (math.log(2) * each)  # what is minimised is in bits per dimension
         share = self.group.share_of(self.num_parts)
         for part in share:
@@ -169,7 +191,7 @@ class Loop:
             sync_after_last_part(model, is_last=part == share[-1])
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
                 labels = given_labels(None if cond is None else cond[rows])
-                loss = model(x[rows], None if draw is None else draw[rows], **labels)
+                loss = model(model.trimmed(x[rows]), None if draw is None else draw[rows], **labels)
             (loss.sum() * to_bits / len(x)).backward()
             losses = losses if len(losses) else loss.new_zeros(len(x))
             losses[rows] = loss.detach()

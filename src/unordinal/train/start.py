@@ -13,6 +13,7 @@ from unordinal.parallel.group import current_group
 from unordinal.parallel.sharding import check_precision, check_strategy
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.lock import locked
+from unordinal.runs.warm import WarmStart
 from unordinal.train.counting import fit_by_counting
 from unordinal.train.log import Reporter, SilentReporter
 from unordinal.train.running import Outcome, train
@@ -39,10 +40,14 @@ def train_run(
     *,
     resume: bool = False,
     model: CategoricalModel | None = None,
+    warm: WarmStart | None = None,
     device: torch.device | str = "cpu",
     reporter: Reporter | None = None,
 ) -> Outcome:
-    """Train the configured model, or one's own, in its folder; with `resume`, continue the run found there."""
+    """Train the configured model, or one's own, in its folder; with `resume`, continue the run found there.
+
+    With `warm`, the weights start as those of another run.
+    """
     data.require("train", "val")
     check_precision(config.train, torch.device(device))
     reporter = reporter or SilentReporter()
@@ -53,6 +58,8 @@ def train_run(
                 made = start_run(config, data.spec, folder, resume=resume, model=model)
             else:
                 made = build_model(config, data.spec, model)
+        if warm is not None:
+            warm.transfer(made, data.spec)
         claim()
         if group.is_first:
             reporter.built(made)

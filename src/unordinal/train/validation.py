@@ -73,7 +73,7 @@ class Validator:
             positions = (self.position[rows, :repeats].T + shift) % 1
             generator = generator_of(SEED, number, index, device)
             given: Any = {"draws": repeats, "positions": positions, "generator": generator}
-            nats = -bound(model, x, cond=cond, **given).mean(dim=0)
+            nats = -bound(model, model.trimmed(x), cond=cond, **given).mean(dim=0)
             if is_own:
                 bits[rows] += nats / (math.log(2) * (self.symbols_per_example or x[0].numel()))
         return Validation([*validation.rounds, self.group.summed(bits).tolist()])

@@ -11,8 +11,9 @@ from unordinal.evaluate.pictures import INVALID, palette_of
 from unordinal.evaluate.report import shown_time
 from unordinal.names import unknown
 from unordinal.pretrained import PREFIX
+from unordinal.tasks.asking import Sample, model_settings
 from unordinal.tasks.correcting import Correct, correct
-from unordinal.tasks.drawing import Sample, model_settings, sample
+from unordinal.tasks.drawing import sample
 from unordinal.tasks.filling import Fill, FillMap, fill_map
 from unordinal.tasks.lines import Measure
 from unordinal.web.jobs import Job

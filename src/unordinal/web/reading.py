@@ -34,7 +34,7 @@ class RequestError(Exception):
 def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
     """Return the model that a JSON body names, and the request; raise a `RequestError` for the first mistake.
 
-    >>> from unordinal.tasks.drawing import Sample
+    >>> from unordinal.tasks.asking import Sample
     >>> read_request(Sample, b'{"num": 3}')[1].num
     3
     >>> read_request(Sample, b'{"nun": 3}')  # doctest: +ELLIPSIS

@@ -1,8 +1,8 @@
 """What can be asked of the server: the requests of the library, under the paths of its API."""
 
 from unordinal.settings import Request
+from unordinal.tasks.asking import Sample
 from unordinal.tasks.correcting import Correct
-from unordinal.tasks.drawing import Sample
 from unordinal.tasks.filling import Fill, FillMap
 from unordinal.tasks.lines import Measure
 
