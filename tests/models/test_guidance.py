@@ -30,10 +30,10 @@ def fits(drawn: Tensor, x: Tensor, p: Tensor) -> bool:
     return chi_square_p_value(pooled, expected / expected.sum()) > 1e-4
 
 
-def soften(model: CategoricalModel) -> None:
+def soften(model: CategoricalModel, factor: float = 0.6) -> None:
     """Make weights smaller, so that no class is nearly certain."""
     for weights in model.parameters():
-        weights.mul_(0.6)
+        weights.mul_(factor)
 
 
 def both(model: CategoricalModel, num: int) -> tuple[Tensor, Tensor]:
@@ -113,7 +113,7 @@ def test_the_joint_of_guided_samples_is_not_the_tempered_joint() -> None:
     model, x = built("arm", "labels"), events_of("labels")
     assert isinstance(model, AutoregressiveModel)
     with torch.no_grad():
-        soften(model)
+        soften(model, 0.3)
         free, own = (model.unchecked_log_prob(x, cond) for cond in both(model, len(x)))
         joint = torch.softmax(tempered(free, own, 3.0), dim=0)
         assert float((guided_arm(model, x, 3.0) - joint).abs().sum()) > 0.01

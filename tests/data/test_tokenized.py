@@ -1,0 +1,66 @@
+"""Texts as tokens: splits of the same text as those of characters, scores per character."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unordinal.api import fit
+from unordinal.data import load_data
+
+pytest.importorskip("tokenizers")
+TEXT = "".join(f"the frog of pond {k % 17} sat on stone {k % 23}, waiting. " for k in range(900))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "pond.txt"
+    found.write_text(TEXT)
+    return found
+
+
+def test_splits_hold_the_same_text_as_those_of_characters(path: Path) -> None:
+    tokens, characters = (load_data(path, alphabet=a, length=16) for a in ("bpe:300", "chars"))
+    for name in ("train", "val", "test"):
+        one, other = (data.spec.vocabulary.decode(data.split(name).symbols) for data in (tokens, characters))  # type: ignore[union-attr]
+        assert one == other
+    assert sum(tokens.spec.split_sizes) < 0.6 * sum(characters.spec.split_sizes)
+    assert tokens.spec.num_classes == 300
+    assert tokens.mean_characters > 1.5 * tokens.mean_symbols
+    again = load_data(path, alphabet="bpe:300", length=16)
+    assert again.spec == tokens.spec
+    by_model = load_data(path, vocabulary=tokens.spec.vocabulary, length=16)
+    assert np.array_equal(by_model.train.symbols, tokens.train.symbols)
+
+
+def test_tokens_are_learned_from_the_training_split_only(tmp_path: Path) -> None:
+    path = tmp_path / "two.txt"
+    path.write_text("frog " * 2000 + "toad " * 2000)
+    vocabulary = load_data(path, alphabet="bpe:300", length=8, split="0.4,0.3,0.3").spec.vocabulary
+    assert vocabulary is not None
+    assert "frog" in "|".join(vocabulary)
+    assert "toad" not in "|".join(vocabulary)
+
+
+@pytest.mark.parametrize("model", ["arm", "absorbing"])
+def test_scores_are_per_character_and_per_token(path: Path, model: str) -> None:
+    run = fit(model, path, alphabet="bpe:300", length=16, steps=2, progress=False, **{"net.width": 16})
+    score = run.score()
+    assert score.unit == "bits per character"
+    assert score.bits_per_token is not None
+    assert run.data is not None
+    assert run.spec.vocabulary is not None
+    num = len(run.data.test)
+    text = run.spec.vocabulary.decode(run.data.test.symbols[: 16 * num])
+    total = score.bits_per_token * 16 * num
+    assert score.bits_per_dim == pytest.approx(total / len(text))
+    assert score.kind == ("exact of the tokens" if model == "arm" else "elbo")
+    assert "bits per token" in str(score)
+    assert score.to_dict()["bits_per_token"] == score.bits_per_token
+    assert all(isinstance(text, str) for text in run.sample(2))
+
+
+def test_a_text_of_fewer_tokens_than_a_sequence_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("frog")
+    with pytest.raises(ValueError, match="fewer than one sequence of 256"):
+        load_data(tmp_path / "short.txt", alphabet="bpe:256")
