@@ -29,7 +29,7 @@ from unordinal.runs.folder import RunFolder
 from unordinal.settings import method
 from unordinal.tasks.asking import Sample
 from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict
-from unordinal.tasks.classifying import Classified, Classify, classify
+from unordinal.tasks.classifying import Classified, Classify, classify, place_of_label
 from unordinal.tasks.correcting import Correct, correct
 from unordinal.tasks.distinct import keys_of
 from unordinal.tasks.drawing import Samples, sample
@@ -125,6 +125,7 @@ class Run:
 
     def classified(self, asked: Classify) -> Classified:
         """Find the label of examples."""
+        place_of_label(self.spec, asked)  # before anything is read
         loaded = data_for(self, asked.data, asked.progress, is_whole=asked.split is None)
         return classify(self.model, self.spec, loaded.split(asked.split or "test"), asked)
 

@@ -1,6 +1,7 @@
 """Texts as tokens: splits of the same text as those of characters, scores per character."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def test_tokens_are_learned_from_the_training_split_only(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("model", ["arm", "absorbing"])
 def test_scores_are_per_character_and_per_token(path: Path, model: str) -> None:
-    run = fit(model, path, alphabet="bpe:300", length=16, steps=2, progress=False, **{"net.width": 16})
+    settings: dict[str, Any] = {"net.width": 16}
+    run = fit(model, path, alphabet="bpe:300", length=16, steps=2, progress=False, **settings)
     score = run.score()
     assert score.unit == "bits per character"
     assert score.bits_per_token is not None

@@ -48,7 +48,8 @@ def mixed(free: Tensor, own: Tensor, guidance: float) -> Tensor:
 
 def guided_arm(model: AutoregressiveModel, x: Tensor, guidance: float) -> Tensor:
     """The probability of every x when each class is drawn from the tempered distribution."""
-    log_p = mixed(*(model.net(x, cond) for cond in both(model, len(x))), guidance)
+    free, own = (model.net(x, cond) for cond in both(model, len(x)))
+    log_p = mixed(free, own, guidance)
     log_p = log_p.gather(-1, x.unsqueeze(-1)).squeeze(-1)
     has_ended = torch.nn.functional.pad(x[:, :-1] == K, (1, 0)) if model.ends else torch.zeros_like(x, dtype=torch.bool)
     return torch.where(has_ended, 0.0, log_p).sum(1).exp()
@@ -101,7 +102,7 @@ def test_guided_samples_follow_their_distribution(name: str, form: str, truth: A
     soften(model)
     p, own = truth(model, x, guidance), truth(model, x, 1.0)
     assert float(p.sum()) == pytest.approx(1, abs=1e-6)
-    steps = {"steps": STEPS} if truth is guided_chain else {}
+    steps: Any = {"steps": STEPS} if truth is guided_chain else {}
     drawn = model.sample(NUM, cond=COND, guidance=guidance, generator=torch.Generator().manual_seed(3), **steps)
     assert fits(drawn, x, p)
     if guidance == 1 and name != "uniform":

@@ -32,11 +32,12 @@ class ClassifyArgs(MachineArgs):
 
 def main(words: Words) -> int:
     from unordinal.runs.data import data_for
-    from unordinal.tasks.classifying import Classify, classify
+    from unordinal.tasks.classifying import Classify, classify, place_of_label
 
     args, values = parse(words, ClassifyArgs, Classify, skip=("data",))
     asked = Classify(args.data, **values, progress=progress)
     run = args.load(args.run)
+    place_of_label(run.spec, asked)  # before anything is read
     loaded = data_for(run, asked.data, progress, is_whole=asked.split is None)
     split = loaded.split(asked.split or "test")
     found = classify(run.model, run.spec, split, asked)

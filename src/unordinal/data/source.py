@@ -19,7 +19,7 @@ ALPHABETS = ("text8", "chars", "bytes")
 Length = Annotated[int | None, Range(1)]
 NumClasses = Annotated[int | tuple[int, ...] | None, Range(1)]
 SplitSizes = Annotated[str | None, Flag("--data-split", "TRAIN,VAL,TEST")]
-LabelFile = Annotated[str | None, Flag("--labels", "FILE")]
+LabelFile = Annotated[str | None, Flag("--labels", "LABELS")]
 Side = Annotated[int | None, Range(2), Flag(metavar="N")]
 LONGEST = 4096  # symbols of an example that ends early, unless a setting says more
 WHOLE = "0,0,1"  # a split that is all test

@@ -47,7 +47,7 @@ class WarmStart:
         """Return a configuration with the model of the ancestor, and learning rates that suit a warm start."""
         if config.recipe != self.config.recipe:
             raise ValueError(
-                f"{self.reference} is a {self.config.recipe}, so that a {config.recipe} cannot start from it"
+                f"{self.reference} was trained as {self.config.recipe}; {config.recipe} cannot start from it"
             )
         train, optim = config.train, config.optim
         train = replace(train, lr=GENTLER * train.lr)

@@ -76,13 +76,7 @@ def classify(model: CategoricalModel, spec: DataSpec, split: Split, asked: Class
     The frequencies of the values in the training data, with one more of each, are P(label). Exact models give exact
     probabilities. For others, bounds of P(x | label) are compared, whose gaps may differ between the values.
     """
-    names = [label.name for label in spec.labels]
-    if not names:
-        raise ValueError(f"`classify` is for models that were trained with labels; {spec.name} has none")
-    if asked.name is None and len(names) > 1:
-        raise ValueError(f"which label? give its `name`: {', '.join(names)}")
-    check_known("label", asked.name or names[0], names)
-    place = names.index(asked.name or names[0])
+    place = place_of_label(spec, asked)
     label, num = spec.labels[place], min(len(split), asked.num_examples or len(split))
     if not num:
         raise ValueError("there are no examples to classify")
@@ -108,6 +102,17 @@ def classify(model: CategoricalModel, spec: DataSpec, split: Split, asked: Class
     return Classified(
         label, torch.cat(values), None if exact else torch.cat(errors), truth, "exact" if exact else "bounds compared"
     )
+
+
+def place_of_label(spec: DataSpec, asked: Classify) -> int:
+    """Return which label of a model is asked for; raise a ValueError if there is none."""
+    names = [label.name for label in spec.labels]
+    if not names:
+        raise ValueError(f"`classify` is for models that were trained with labels; {spec.name} has none")
+    if asked.name is None and len(names) > 1:
+        raise ValueError(f"which label? give its `name`: {', '.join(names)}")
+    check_known("label", asked.name or names[0], names)
+    return names.index(asked.name or names[0])
 
 
 def log_odds_error(log_p: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ def fill(
     every = max(2, model.num_classes) ** min(free, 32)
     draws = num * DRAWS_PER_PROPOSAL
     if every <= most_enumerated:  # all ways to fill the gaps
-        ways = torch.tensor(list(itertools.product(range(model.num_classes), repeat=free)))
+        ways = torch.tensor(list(itertools.product(range(model.num_classes), repeat=free)), dtype=torch.long)
         found = known.expand(len(ways), *known.shape).clone()
         found[:, known < 0] = ways
     else:
