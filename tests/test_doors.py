@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ if required != "-":
 """
 FIELD = '    sharpness: Annotated[int, Range(1, 9)] = 3\n    """How sharp."""\n'
 REQUESTS = {
-    "Sample": ("tasks/drawing.py", "sample", "sample", "{}"),
+    "Sample": ("tasks/asking.py", "sample", "sample", "{}"),
     "Correct": ("tasks/correcting.py", "correct", "correct", '{"text": "a"}'),
     "Fill": ("tasks/filling.py", "fill", "fill", '{"text": "a"}'),
     "Measure": ("tasks/lines.py", "bits", "bits", '{"text": "a"}'),
@@ -91,9 +92,9 @@ def test_a_command_line_is_walked_once_and_a_name_parsed_once(
     parsed: list[object] = []
     original = unordinal.data.source_of
 
-    def counted(what: object) -> unordinal.data.Source:
+    def counted(what: object, **settings: Any) -> unordinal.data.Source:
         parsed.append(what)
-        return original(what)
+        return original(what, **settings)
 
     monkeypatch.setattr(unordinal.data, "source_of", counted)
     words = CountedWords(

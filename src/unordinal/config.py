@@ -127,6 +127,10 @@ class ModelSettings(ABC):
         """Return what the model takes besides plain arrays, with these settings."""
         return self.handles
 
+    def for_more_classes(self, num_classes: int) -> "ModelSettings":
+        """Return the settings of a model that starts from one of fewer input classes, all special ones included."""
+        return self
+
     def facts(self, model: "CategoricalModel") -> dict[str, Any]:
         """Return facts about the built model to report when it is trained, by name."""
         return {}

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,10 +46,29 @@ def test_sequences_of_one_length_are_examples(tmp_path: Path) -> None:
 
 def test_sequences_of_several_lengths_are_joined(tmp_path: Path) -> None:
     path = written(tmp_path / "x.fasta", [("a", "ACGT" * 50), ("b", "TTTTT" * 60)])
-    data = load_data(str(path), length=20)
+    data = load_data(str(path), length=20, join=True)
     assert data.spec.event_shape == (20,)
     assert data.spec.show(data.train[0]) == "ACGT" * 5
     assert any("joined end to end" in note for note in data.notes)
+    longer = written(tmp_path / "y.fasta", [("a", "ACGT" * 2000), ("b", "TTTTT" * 60)])
+    assert load_data(str(longer)).spec.event_shape == (256,)
+
+
+def test_sequences_of_several_lengths_are_examples_that_end(tmp_path: Path) -> None:
+    records = [(f"r{k}", "ACGT"[k % 4] * (1 + k % 5)) for k in range(40)]
+    (tmp_path / "kinds.txt").write_text("".join(f"kind{k % 4}\n" for k in range(40)))
+    path = written(tmp_path / "x.fasta", records)
+    data = load_data(str(path), label_file=str(tmp_path / "kinds.txt"))
+    assert data.spec.ends
+    assert data.spec.event_shape == (5,)
+    shown = [
+        data.spec.show(x) for part in (data.train, data.val, data.test) for x in part.examples(np.arange(len(part)))
+    ]
+    assert shown == [sequence for _, sequence in records]
+    assert data.train.names[:2] == ["r0", "r1"]
+    assert data.spec.labels[0].values == ("kind0", "kind1", "kind2", "kind3")
+    with pytest.raises(ValueError, match="have no labels; leave out `labels`"):
+        load_data(str(path), label_file=str(tmp_path / "kinds.txt"), join=True)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_arrays_from_python() -> None:
     assert (named.spec.num_classes, named.spec.show(named.test[1])) == (4, "GCA")
     for wrong, message in (
         ([[0, 1], [1]], "lists of different lengths"),
-        (["ab"], "got text"),
+        (["ab", 1], "got text"),
         ([0.5], "dtype float64"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -37,7 +37,7 @@ def test_labels_are_read_with_each_split(tmp_path: Path) -> None:
         train_label=y[:40], val_label=y[40:50], test_label=np.where(y[50:] == 2, -1, y[50:]),
     )  # fmt: skip
     data = load_data(tmp_path / "x.npz")
-    assert data.spec.labels == (Label("label", ("0", "1", "2")),)
+    assert data.spec.labels == (Label("label", ("0", "1", "2"), (14, 13, 13)),)
     given = data.test.given(np.arange(10))
     assert given is not None
     assert given[:, 0].tolist() == [3 if v == 2 else v for v in y[50:].tolist()]  # 3 is a missing label
@@ -48,7 +48,7 @@ def test_no_array_of_a_file_is_dropped_silently(tmp_path: Path) -> None:
     y = np.arange(60) % 3
     np.savez(tmp_path / "x.npz", x=X, x_label=y, weight=np.ones(60))
     data = load_data(tmp_path / "x.npz")
-    assert data.spec.labels == (Label("label", ("0", "1", "2")),)
+    assert data.spec.labels == (Label("label", ("0", "1", "2"), (18, 18, 18)),)
     assert data.notes == ("ignored arrays: weight",)
 
 

@@ -13,6 +13,7 @@ from unordinal.data.cityscapes import CityscapesSource
 from unordinal.data.download import Enwik8Source, Text8Source
 from unordinal.data.fasta import FastaSource
 from unordinal.data.given import GivenSource
+from unordinal.data.lines import LinesSource
 from unordinal.data.maps import MapsSource
 from unordinal.data.source import WHOLE, FileSource, Source
 from unordinal.data.spec import DataSpec
@@ -27,7 +28,7 @@ MAPS = DataSpec("maps:a", 4, (8, 16), None, levels="0,85,170,255")
 
 
 def made(kind: type[Source]) -> Source:
-    takes_path = issubclass(kind, FileSource | TableSource) and ":" in kind.usage
+    takes_path = issubclass(kind, FileSource | TableSource | LinesSource) and ":" in kind.usage
     return kind(path="/folder/file.x") if takes_path else kind()  # type: ignore[call-arg]
 
 
@@ -149,7 +150,7 @@ def test_values_are_checked_when_a_source_is_made() -> None:
     wrong: Any = "text9"
     for make, message in (
         (lambda: TextSource("a", length=0), "`length` must be a whole number of at least 1, got 0"),
-        (lambda: TextSource("a", alphabet=wrong), "`alphabet` must be one of text8, chars, bytes, got 'text9'"),
+        (lambda: TextSource("a", alphabet=wrong), "unknown alphabet 'text9'; did you mean text8"),
         (lambda: MapsSource("a", num_classes=1), "`num_classes` must be a whole number of at least 2, got 1"),
         (lambda: StreetsSource(map_height=31), "`map_height` must be even and at least 2, got 31"),
         (lambda: CityscapesSource(map_width=0), "`map_width` must be a whole number of at least 2, got 0"),

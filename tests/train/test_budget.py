@@ -58,13 +58,13 @@ NETWORKS: dict[str, tuple[ModelSettings, int]] = {
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_batches_are_cut_to_suit_the_network_on_a_cpu_and_left_whole_on_a_gpu(network: str) -> None:
-    """The fewest parts that divide the batch and hold no more than so many symbols, by trying all of them."""
+    """The fewest parts of a batch that hold no more than so many symbols each, by trying all of them."""
     settings, most = NETWORKS[network]
     for size in (2, 256, 1000, 5000):
         model = settings.build(DataSpec("tiny", 3, (size,)))
         for batch_size in (1, 7, 12, 32, 64):
             config = TrainConfig(batch_size=batch_size)
-            fitting = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size / n * size <= most]
+            fitting = [n for n in range(1, batch_size + 1) if -(-batch_size // n) * size <= most]
             assert parts_of_batch(config, model, "cpu") == (fitting[0] if fitting else batch_size)
             assert parts_of_batch(config, model, "cuda") == 1
         assert parts_of_batch(TrainConfig(batch_size=8, accumulate=4), model, "cpu") == 4

@@ -8,7 +8,8 @@ import numpy as np
 
 from unordinal.data.arrays import load_arrays
 from unordinal.data.labels import Given, read_labels
-from unordinal.data.source import LONGEST, FileSource, LabelFile, Length, SplitSizes
+from unordinal.data.source import LONGEST, FileSource, LabelFile, Length, Source, SplitSizes
+from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.data.text import TextFile
 from unordinal.data.vocabularies import Vocabulary
@@ -31,7 +32,7 @@ class FastaSource(FileSource):
     places: bool = True
     """Treat the positions of records of the same length as aligned sites with a meaning of their own."""
     join: bool | None = None
-    """Join the records end to end to one long sequence; default if they differ in length and one has more than 4,096
+    """Join records that differ in length end to end to one long sequence; default if one has more than 4,096
     letters."""
     length: Length = None
     """Symbols per sequence, if the records are joined; default 256."""
@@ -43,6 +44,10 @@ class FastaSource(FileSource):
     key: ClassVar[str] = "fasta"
     usage: ClassVar[str] = "fasta:PATH"
     description: ClassVar[str] = "your own DNA, RNA or protein sequences, one class per letter"
+
+    def for_model(self, spec: DataSpec, own: Source, split: str | None) -> Source:
+        joined = None if spec.has_places else not spec.ends
+        return super().for_model(spec, own, split).adapted(join=joined)
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         return load_fasta(self, vocabulary.symbols if vocabulary else self.letters, progress)
@@ -71,7 +76,8 @@ def load_fasta(asked: FastaSource, letters: str | None, progress: Progress) -> D
     notes = [f"{lowered} lower-case letters read as capitals"] if lowered else []
     lengths, given = np.array([len(sequence) for _, sequence in records]), Given()
     x = known.encode("".join(sequence for _, sequence in records)).numpy()
-    is_joined = asked.join if asked.join is not None else len(set(lengths)) > 1 and int(lengths.max()) > LONGEST
+    is_long = int(lengths.max()) > LONGEST
+    is_joined = len(set(lengths)) > 1 and (is_long if asked.join is None else asked.join)
     if is_joined:
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
     else:

@@ -131,18 +131,22 @@ def baselines(train: np.ndarray, symbols: np.ndarray, num_classes: int, orders: 
 def trivial_bits(data: "Data") -> tuple[str, float]:
     """Return a trivial model of the training data, in words, and its bits per position of the validation split.
 
+    Where positions hold tokens, they are bits per character.
+
     Sequences are modelled by pairs of neighbours, maps by the pixels to the left and above, and rows of an array by
     independent columns. Classes that were not seen count as if they had been, a little.
     """
     k, train, val = data.spec.num_classes, data.train.symbols[:MOST_COUNTED], data.val.symbols[:MOST_COUNTED]
     if data.spec.is_map:
         return "Counts of neighbouring pixels", MapCountModel(np.asarray(train), k).bits_per_pixel(np.asarray(val))
+    widths = np.append(np.ones(k) if data.val.widths is None else data.val.widths, 0)  # characters of a class
     if data.spec.ends:  # every example, its end and nothing after that, one after another
         kept = [part[np.diff(part >= k, axis=1, prepend=False) | (part < k)] for part in (train, val)]
         bits = CountModel(kept[0], k + 1, 1).bits_per_symbol(kept[1])
-        return "Counts of pairs", bits * len(kept[1]) / max(1, int((kept[1] < k).sum()))
+        return "Counts of pairs", bits * len(kept[1]) / max(1.0, float(widths[kept[1]].sum()))
     if data.train.length is not None:
-        return "Counts of pairs", CountModel(np.asarray(train), k, 1).bits_per_symbol(np.asarray(val))
+        bits = CountModel(np.asarray(train), k, 1).bits_per_symbol(np.asarray(val))
+        return "Counts of pairs", bits / float(widths[np.asarray(val)].mean())
     sizes = data.spec.columns or (k,) * train.shape[1]
     columns = [CountModel(np.asarray(column), size, 0) for column, size in zip(train.T, sizes, strict=True)]
     each = [model.bits_per_symbol(np.asarray(column)) for model, column in zip(columns, val.T, strict=True)]

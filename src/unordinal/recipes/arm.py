@@ -92,6 +92,10 @@ class ArmSettings(ModelSettings):
             net, event_shape=spec.event_shape, auxiliary=self.auxiliary, ends=spec.ends, labels=labels
         )
 
+    def for_more_classes(self, num_classes: int) -> "ArmSettings":
+        """Return the settings with tables of n-grams as they were."""
+        return replace(self, ngrams=replace(self.ngrams, classes=self.ngrams.classes or num_classes))
+
     def build_any(self, spec: "DataSpec") -> "AnyOrderModel":
         """Build a model of places in any order."""
         from unordinal.models.any_order import AnyOrderModel

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,12 +85,7 @@ class WarmStart:
                 f"{self.reference} has {old.num_classes} classes, and {spec.name} only {spec.num_classes}; "
                 f"give `num_classes` {old.num_classes}"
             )
-        ngrams = getattr(config.model, "ngrams", None)
-        if ngrams is None or not ngrams.orders:
-            return config
-        classes = ngrams.classes or old.num_classes + old.ends + 1
-        model: Any = config.model
-        return replace(config, model=replace(model, ngrams=replace(ngrams, classes=classes)))
+        return replace(config, model=config.model.for_more_classes(old.num_classes + old.ends + 1))
 
     def transfer(self, model: CategoricalModel, spec: DataSpec) -> list[str]:
         """Give a model the weights of the ancestor; return the names of those that stay new.

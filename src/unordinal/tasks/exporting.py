@@ -64,6 +64,7 @@ def metadata_of(model: CategoricalModel, spec: DataSpec) -> dict[str, str]:
         "num_classes": str(model.num_classes),
         "event_shape": json.dumps(list(model.event_shape)),
         "symbols": "" if spec.vocabulary is None else spec.vocabulary.symbols,
+        "tokenizer": "" if spec.vocabulary is None else spec.vocabulary.to_dict().get("tokenizer", ""),
         "num_steps": "" if model.times is None or model.times.num is None else str(model.times.num),
         "reads": "the positions before" if model.stepper is not None else "the noisy example",
     }

@@ -66,8 +66,7 @@ def parts_of_batch(config: TrainConfig, model: CategoricalModel, device_type: st
         return 1
     is_recurrent = any(getattr(part, "is_recurrent", False) for part in model.modules())
     most, event_size = LSTM_PART if is_recurrent else CPU_PART, model.event_shape.numel()
-    divisors = [n for n in range(1, config.batch_size + 1) if config.batch_size % n == 0]
-    return next((n for n in divisors if config.batch_size // n * event_size <= most), config.batch_size)
+    return min(config.batch_size, -(-config.batch_size // max(1, most // event_size)))
 
 
 def parts_for_processes(num_parts: int, config: TrainConfig, processes: int) -> int:

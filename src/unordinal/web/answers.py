@@ -111,15 +111,16 @@ def tasks_of(run: Run) -> dict[str, bool]:
     """Return which of the server's tasks a run can do."""
     model = run.model
     is_text = run.vocabulary is not None and not run.spec.is_map
+    has_characters = is_text and run.vocabulary is not None and run.vocabulary.kind != "tokens"
     corrects = model.denoiser is not None and model.denoiser.posterior is not None
     fills = (model.orders is not None or model.is_exact) and (model.denoiser is not None or model.stepper is not None)
     return {
         "sample": True,
         "stream": model.denoiser is not None,
-        "correct": is_text and (corrects or model.stepper is not None),
-        "correct_pass": is_text and corrects,
-        "correct_beam": is_text and model.stepper is not None,
-        "fill": is_text and fills and not corrects,
+        "correct": has_characters and (corrects or model.stepper is not None),
+        "correct_pass": has_characters and corrects,
+        "correct_beam": has_characters and model.stepper is not None,
+        "fill": has_characters and fills and not corrects,
         "fill_map": run.spec.is_map and fills,
         "bits": is_text,
     }
