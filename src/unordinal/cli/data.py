@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unordinal.cli.parsing import POSITIONAL, Command, given_of, options_of, read
 from unordinal.cli.pictures import GRID_MAPS, check_png, first_maps, require_maps, write_grid
@@ -21,11 +21,14 @@ class DataArgs:
     Examples:
         unordinal data
         unordinal data book.txt
+        unordinal data names.txt --lines
         unordinal data streets --grid streets.png --baselines
     """
 
     name: Annotated[str | None, POSITIONAL, Flag(metavar="DATA")] = None
     """A file or folder of your own, or docs, streets, text8 ...; without it, the data sets are listed."""
+    lines: bool = False
+    """Take every line of a text file as an example; for a table, --column COLUMN takes every text of this column."""
     grid: Path | None = None
     """Maps: write a picture of the first ones of the test split to this PNG file."""
     baselines: bool = False
@@ -40,7 +43,8 @@ def main(words: Words) -> int:
     from unordinal.overrides import changed_settings
 
     name = next(iter(words.all_plain), None)
-    source = None if name is None else source_of(name)
+    lines: Any = {"lines": words.has("--lines"), "column": words.value("--column")}
+    source = None if name is None else source_of(name, **lines)
     static = list(options_of(DataArgs))
     settings = list(options_of(TextSource if source is None else type(source), value=source))
     values = read(words, Command.of(DataArgs), [*static, *settings])

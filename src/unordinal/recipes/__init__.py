@@ -55,6 +55,7 @@ TABLE_NET: dict[str, Any] = {"width": 96, "num_blocks": 2, "conv": 0, "dropout":
 TABLE_RATES = {"lr": 1.5e-3, "matrix_lr": 0.01}  # of arm in any order, and of diffusions
 MOST_VALIDATED = 2000  # rows
 PATIENCE = 3  # validations
+FEW_SYMBOLS = 500_000  # of lines
 
 
 def experiments() -> dict[str, tuple[str, Task]]:
@@ -129,13 +130,20 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
         values = {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val))), "patience": PATIENCE}
         values |= suited_to_rows(config, data)
         usual = values.pop("batch_size")
+    elif data.spec.ends:
+        values = {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val)))}
+        if len(data.train) * positions < FEW_SYMBOLS:
+            values |= {"patience": PATIENCE, "dropout": 0.1}
     parts = 1 if train.accumulate is None else train.accumulate
     batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))
     values = {"batch_size": max(parts, batch_size // parts * parts), **values}
     values = {name: value for name, value in values.items() if name not in names}
     config = with_settings(config, values)
     chosen_now = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
-    return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}" if is_rows else ""
+    if is_rows:
+        return config, f"chosen for {len(data.train):,} rows of {positions:g} places: {chosen_now}"
+    is_noted = data.spec.ends and "dropout" in values
+    return config, f"chosen for {len(data.train):,} lines of {positions:.1f} symbols: {chosen_now}" if is_noted else ""
 
 
 def suited_to_rows(config: RunConfig, data: "Data") -> dict[str, Any]:
