@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import LEARNED, Cli, small_flags
+from conftest import LEARNED, RUN, Cli, small_flags
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +24,8 @@ def shortened(words: list[str]) -> list[str]:
     """The same command, a few steps of a small network long."""
     if words[1] != "train":
         return words[1:]
-    kept = ["letters.txt" if word == "text8.prefix.xz" else word for word in words[1:]]  # not ours
+    others = {"text8.prefix.xz": "letters.txt", "adult.csv.xz": "people.csv"}  # data that are not ours
+    kept = [others.get(word, word) for word in words[1:]]
     data = kept[kept.index("--data") + 1] if "--data" in kept else ""
     for flag in ("--minutes", "--steps", "--data-split", "--validate-examples"):
         if flag in kept:
@@ -32,11 +33,14 @@ def shortened(words: list[str]) -> list[str]:
     if "--size" in kept:
         del kept[kept.index("--size") : kept.index("--size") + 2]
     steps = ["--steps", "2"] if kept[1] in LEARNED or "/" in kept[1] else []
-    return [*kept, *small_flags(kept[1], data), *steps]
+    small = [*RUN, "--length", "16"] if "--init" in kept else small_flags(kept[1], data)
+    if "names" in data and "--length" in small:  # lines have their own lengths
+        del small[small.index("--length") : small.index("--length") + 2]
+    return [*kept, *small, *steps]
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/tables.md", pytest.param("docs/quickstart.md", marks=pytest.mark.slow)]
+    "name", ["README.md", "docs/tables.md", "docs/lines.md", pytest.param("docs/quickstart.md", marks=pytest.mark.slow)]
 )
 def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unordinal.web.server.serve", lambda *_: None)  # it would serve until it is stopped
@@ -46,6 +50,7 @@ def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         f"{17 + n % 60},{'>50K' if n % 3 else '<=50K'},{'ab'[n % 2]}\n" for n in range(600)
     )
     (tmp_path / "people.csv").write_text(people + "30,,a\n")
+    (tmp_path / "names.txt").write_text("".join(f"get_{name}\n" for name in sorted(dir(str)) * 3))
     (tmp_path / "letters.txt").write_text("a truth universally acknowledged " * 200)
     shown = commands(ROOT / name)
     assert len(shown) >= 3
@@ -58,7 +63,14 @@ def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         assert result.code == 0, (words, result.err)
 
 
-TASKS = ["docs/examples.md", "docs/tables.md", "docs/correcting.md", "docs/filling.md", "docs/surprise.md"]
+TASKS = [
+    "docs/examples.md",
+    "docs/lines.md",
+    "docs/tables.md",
+    "docs/correcting.md",
+    "docs/filling.md",
+    "docs/surprise.md",
+]
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/extending.md", *TASKS])

@@ -64,5 +64,5 @@ def test_scores_are_per_character_and_per_token(path: Path, model: str) -> None:
 
 def test_a_text_of_fewer_tokens_than_a_sequence_is_refused(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("frog")
-    with pytest.raises(ValueError, match="fewer than one sequence of 256"):
+    with pytest.raises(ValueError, match="fewer than one sequence of 128"):
         load_data(tmp_path / "short.txt", alphabet="bpe:256")

@@ -113,7 +113,7 @@ class TextSettings(Source):
     the first of these that fits. bpe:1024 learns 1,024 byte-pair tokens from the training split; a file tokenizer.json
     holds tokens that were learned before."""
     length: Length = None
-    """Symbols per sequence, characters or tokens; default 256."""
+    """Symbols per sequence; default 256 characters, or 128 tokens."""
     split: SplitSizes = None
     """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default that of the data set, or 0.9,0.05,0.05."""
 

@@ -9,10 +9,11 @@ from unordinal.data.source import TextSettings
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data, cut, split_sizes
 from unordinal.data.storage import stored_symbols
-from unordinal.data.text import DEFAULT_LENGTH, TextFile, decoded
+from unordinal.data.text import TextFile, decoded
 from unordinal.data.tokens import TokenVocabulary, cut_at_spaces, token_vocabulary
 from unordinal.progress import Progress
 
+DEFAULT_LENGTH = 128  # tokens, which are about as many characters as usual windows of 256, or a few more
 MOST_MEASURED = 1 << 20  # tokens whose mean number of characters is stated
 
 
