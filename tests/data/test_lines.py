@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_said_in_one_line(texts: list[str], settings: dic
 
 def test_other_numbers_of_labels_than_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "kinds.txt").write_text("a\nb\n")
-    with pytest.raises(ValueError, match=r"kinds.txt has 2 labels, but the texts has 70 examples"):
+    with pytest.raises(ValueError, match=r"kinds.txt has 2 labels, but there are 70 examples in the texts"):
         load_data(NAMES, label_file=str(tmp_path / "kinds.txt"))
 
 

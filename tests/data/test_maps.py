@@ -12,6 +12,7 @@ import torch
 from conftest import SHARED_DATA
 from PIL import Image
 
+from unordinal.api import fit
 from unordinal.data import load_data
 from unordinal.data.maps import nearest, read_indices
 
@@ -205,3 +206,26 @@ def test_examples_are_called_by_their_files(tmp_path: Path) -> None:
     data = load_data(str(folder_of(tmp_path, random_maps(40))), split="30,5,5")
     assert data.train.names[:2] == ["000.png", "001.png"]
     assert data.test.names == [f"{index:03}.png" for index in range(35, 40)]
+
+
+def test_subfolders_are_labels(tmp_path: Path) -> None:
+    """Drawn streets of two kinds: as they are, and upside down."""
+    streets = load_data("streets", map_height=8, map_width=16).test.examples(np.arange(30)).numpy().astype(np.uint8)
+    for index, pixels in enumerate(streets):
+        write_png(tmp_path / "maps" / "upright" / f"{index}.png", pixels)
+        write_png(tmp_path / "maps" / "fallen" / f"{index}.png", pixels[::-1].copy())
+    data = load_data(tmp_path / "maps")
+    (label,) = data.spec.labels
+    assert (label.name, label.values) == ("class", ("fallen", "upright"))
+    assert min(label.counts) > 15
+    for split in (data.train, data.val, data.test):
+        assert split.labels is not None
+        for row, name in enumerate(split.names):
+            kind, number = Path(name).parent.name, int(Path(name).stem)
+            assert label.values[int(split.labels[row, 0])] == kind
+            wanted = streets[number] if kind == "upright" else streets[number][::-1]
+            assert np.array_equal(split[row].numpy(), wanted)
+    settings: dict[str, Any] = {"net.width": 8, "net.num_levels": 2, "num_steps": 10}
+    run = fit("multinomial", tmp_path / "maps", steps=2, batch_size=2, progress=False, **settings)
+    assert run.sample(2, label={"class": "fallen"}, guidance=2.0).shape == (2, 8, 16)
+    assert run.classify(num_examples=2, repeats=2).probabilities.shape == (2, 2)

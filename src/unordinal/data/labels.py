@@ -100,7 +100,7 @@ def read_labels(path: Path, num: int, where: str) -> dict[str, np.ndarray]:
         found = {"label": np.array(read_lines(TextFile.of(path)), object)}
     read = len(next(iter(found.values())))
     if read != num:
-        raise ValueError(f"{path} has {read:,} labels, but {where} has {num:,} examples")
+        raise ValueError(f"{path} has {read:,} labels, but there are {num:,} examples in {where}")
     return found
 
 
