@@ -220,7 +220,7 @@ def test_damaged_configurations_are_refused_by_name(change: dict[str, Any], mess
     values = saved(configured("arm"))
     with pytest.raises(ValueError, match=message):
         RunConfig.from_dict({**values, **change})
-    for name in values:
+    for name in values.keys() - {"init"}:  # which most runs lack
         with pytest.raises(ValueError, match=f"not a run's configuration: '{name}'"):
             RunConfig.from_dict({key: value for key, value in values.items() if key != name})
 

@@ -16,7 +16,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]")
 OTHER_OPTIONS = """
 --help --help-all --debug --max-bytes --version --nproc-per-node --nnodes --rdzv-endpoint --rdzv-backend --rdzv-id
 --max-restarts --master-addr --master-port --node-rank --nodes --ntasks-per-node --gpus-per-node --cpus-per-task --time
---signal --requeue --open-mode --standalone --only --rounds --files --lines --seed
+--signal --requeue --open-mode --standalone --only --rounds --files --seed
 """
 OTHERS = set(OTHER_OPTIONS.split())  # options of other programs that the documentation names
 
@@ -28,7 +28,9 @@ def known_options() -> set[str]:
     calls = [[name, "--help-all"] for name in COMMANDS]
     calls += [["train", name, "--help-all"] for name in (*RECIPES, "cityscapes/multinomial")]
     calls += [["train", "multinomial", "--data", data, "--help-all"] for data in ("streets", "cityscapes")]
-    calls += [["train", "arm", "--data", f"{kind}:x", "--help-all"] for kind in ("array", "fasta", "text", "table")]
+    calls += [
+        ["train", "arm", "--data", f"{kind}:x", "--help-all"] for kind in ("array", "fasta", "text", "table", "lines")
+    ]
     calls += [["train", "multinomial", "--data", "maps:x", "--help-all"]]
     calls += [["train", "argmax-ar", "--net", net, "--help-all"] for net in ("lstm", "transformer")]
     for call in calls:

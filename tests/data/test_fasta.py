@@ -46,7 +46,7 @@ def test_sequences_of_one_length_are_examples(tmp_path: Path) -> None:
 
 def test_sequences_of_several_lengths_are_joined(tmp_path: Path) -> None:
     path = written(tmp_path / "x.fasta", [("a", "ACGT" * 50), ("b", "TTTTT" * 60)])
-    data = load_data(str(path), length=20, join=True)
+    data = load_data(str(path), length=20, records="joined")
     assert data.spec.event_shape == (20,)
     assert data.spec.show(data.train[0]) == "ACGT" * 5
     assert any("joined end to end" in note for note in data.notes)
@@ -68,7 +68,7 @@ def test_sequences_of_several_lengths_are_examples_that_end(tmp_path: Path) -> N
     assert data.train.names[:2] == ["r0", "r1"]
     assert data.spec.labels[0].values == ("kind0", "kind1", "kind2", "kind3")
     with pytest.raises(ValueError, match="have no labels; leave out `labels`"):
-        load_data(str(path), label_file=str(tmp_path / "kinds.txt"), join=True)
+        load_data(str(path), label_file=str(tmp_path / "kinds.txt"), records="joined")
 
 
 @pytest.mark.parametrize(

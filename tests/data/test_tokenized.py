@@ -1,13 +1,16 @@
 """Texts as tokens: splits of the same text as those of characters, scores per character."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from unordinal.api import fit
+from unordinal.api import fit, load
 from unordinal.data import load_data
+from unordinal.tasks.exporting import metadata_of
+from unordinal.web.answers import tasks_of
 
 pytest.importorskip("tokenizers")
 TEXT = "".join(f"the frog of pond {k % 17} sat on stone {k % 23}, waiting. " for k in range(900))
@@ -66,3 +69,27 @@ def test_a_text_of_fewer_tokens_than_a_sequence_is_refused(tmp_path: Path) -> No
     (tmp_path / "short.txt").write_text("frog")
     with pytest.raises(ValueError, match="fewer than one sequence of 128"):
         load_data(tmp_path / "short.txt", alphabet="bpe:256")
+
+
+def test_tokens_travel_with_a_run(path: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"net.width": 16}
+    run = fit("arm", path, alphabet="bpe:300", length=16, steps=2, progress=False, **settings)
+    run.save(tmp_path / "saved")
+    path.unlink()
+    again = load(tmp_path / "saved")
+    assert again.vocabulary == run.vocabulary
+    assert again.sample(2, prompt="the frog") == run.sample(2, prompt="the frog")
+    assert again.sample(1, prompt="the frog")[0].startswith("the frog")
+    (line,) = again.bits("the frog sat, étang")
+    assert line.num_symbols == len("the frog sat, étang")
+    assert line.positions is not None
+    assert len(line.positions) == line.num_symbols
+    assert sum(line.positions) == pytest.approx(line.bits)
+    whole = again.model.elbo(again.vocabulary.encode("the frog sat, étang")[:16].unsqueeze(0))  # type: ignore[union-attr]
+    assert line.bits >= -float(whole.detach()) / math.log(2) - 1e-4
+    for name in ("correct", "fill"):
+        with pytest.raises(ValueError, match="needs a model of characters or bytes; this one reads tokens"):
+            getattr(again, name)("the fr_g")
+    assert metadata_of(again.model, again.spec)["tokenizer"] == again.vocabulary.tokenizer  # type: ignore[union-attr]
+    tasks = {task for task, is_able in tasks_of(again).items() if is_able}
+    assert tasks == {"sample", "bits"}

@@ -62,8 +62,11 @@ def test_lengths_that_do_not_fit_are_refused() -> None:
 
 def test_labels_come_with_their_examples() -> None:
     split = Split(np.arange(40).reshape(20, 2), labels=np.arange(20).reshape(20, 1))
-    feeder = Feeder(split, CONFIG, Classes(50), torch.device("cpu"))
+    feeder = Feeder(split, replace(CONFIG, drop_labels=0.0), Classes(50), torch.device("cpu"), labels=(20,))
     x, cond, starts = feeder.take(3)
     assert cond is not None
     assert cond[:, 0].tolist() == starts == (x[:, 0] // 2).tolist()
+    often = Feeder(split, TrainConfig(batch_size=2000), Classes(50), torch.device("cpu"), labels=(20,)).take(0)[1]
+    assert often is not None
+    assert 0.07 < float((often == 21).double().mean()) < 0.13  # dropped, which is not the same as missing, 20
     assert Feeder(TEXT, CONFIG, Classes(251), torch.device("cpu")).take(0)[1] is None

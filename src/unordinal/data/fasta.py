@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,9 +31,9 @@ class FastaSource(FileSource):
     """The letters, in order: ACGT, say; default all that occur in the file, in alphabetical order."""
     places: bool = True
     """Treat the positions of records of the same length as aligned sites with a meaning of their own."""
-    join: bool | None = None
-    """Join records that differ in length end to end to one long sequence; default if one has more than 4,096
-    letters."""
+    records: Literal["examples", "joined"] | None = None
+    """What records that differ in length are: examples of their own, or joined end to end to one long sequence;
+    default joined if one has more than 4,096 letters."""
     length: Length = None
     """Symbols per sequence, if the records are joined; default 256."""
     label_file: LabelFile = None
@@ -46,8 +46,7 @@ class FastaSource(FileSource):
     description: ClassVar[str] = "your own DNA, RNA or protein sequences, one class per letter"
 
     def for_model(self, spec: DataSpec, own: Source, split: str | None) -> Source:
-        joined = None if spec.has_places else not spec.ends
-        return super().for_model(spec, own, split).adapted(join=joined)
+        return super().for_model(spec, own, split).adapted(records="examples" if spec.ends else "joined")
 
     def load(self, *, vocabulary: Vocabulary | None = None, progress: Progress = silent) -> Data:
         return load_fasta(self, vocabulary.symbols if vocabulary else self.letters, progress)
@@ -77,7 +76,7 @@ def load_fasta(asked: FastaSource, letters: str | None, progress: Progress) -> D
     lengths, given = np.array([len(sequence) for _, sequence in records]), Given()
     x = known.encode("".join(sequence for _, sequence in records)).numpy()
     is_long = int(lengths.max()) > LONGEST
-    is_joined = len(set(lengths)) > 1 and (is_long if asked.join is None else asked.join)
+    is_joined = len(set(lengths)) > 1 and (is_long if asked.records is None else asked.records == "joined")
     if is_joined:
         notes.append(f"{len(records)} sequences of different lengths, joined end to end; letters {letters}")
     else:
