@@ -37,8 +37,8 @@ class TrainConfig(Checked):
     """Replace this share of the training symbols by random ones: for a background model that `unordinal bits --against`
     subtracts. Validation, which chooses the best weights, is of unchanged symbols."""
     drop_labels: Annotated[float, Range(0, below=1)] = 0.1
-    """Share of the examples whose labels are dropped in training, which lets `sample --guidance` compare the model with
-    and without labels."""
+    """Share of the examples whose labels are dropped in training, so that the model also knows its data without labels,
+    which guidance needs. If there are several labels, the same share of each becomes missing."""
     freeze: Annotated[tuple[str, ...], Flag(metavar="NAME")] = ()
     """Parts of the model whose weights stay as they are, by the beginnings of their names: net.embed net.blocks.0."""
     accumulate: Annotated[int | None, Range(1)] = None

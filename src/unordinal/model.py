@@ -31,7 +31,8 @@ class CategoricalModel(nn.Module, ABC):
 
     Columns may have numbers of classes of their own. Examples may end early: all positions after the end then hold the
     number `num_classes`. Labels may be given with each example, as `cond`: (B, J) numbers, one for each label, in which
-    the number of a label's classes (or -1) stands for a missing label; the model is then P(x | cond).
+    the number of a label's classes (or -1) stands for a missing label; the model is then P(x | cond). Training drops
+    the labels of some examples: without `cond`, the model is P(x) as learned from those.
 
     Losses and bounds draw from torch's default generator; `sample` takes one. Scores and samples do not depend on
     whether the model is in training mode. docs/extending.md shows a model of your own.
@@ -158,14 +159,14 @@ class CategoricalModel(nn.Module, ABC):
         return known
 
     def checked_cond(self, given: Any, num: int) -> Tensor | None:
-        """Validate labels, (J,) or (N, J), and expand them to (N, J); without any, all labels are missing."""
+        """Validate labels, (J,) or (N, J), and expand them to (N, J); without any, all labels are dropped."""
         if given is not None and not self.labels:
             raise ValueError("`cond` is for models that were trained with labels, and this model was not")
         if not self.labels:
             return None
         device, sizes = device_of(self), torch.tensor(self.labels)
         if given is None:
-            return sizes.to(device).expand(num, -1)
+            return self.dropped_labels().expand(num, -1)
         cond = as_classes(given, "cond")
         cond = cond.reshape(-1, 1) if cond.dim() == 1 and len(sizes) == 1 else cond
         if cond.is_floating_point() or tuple(cond.shape) not in ((len(sizes),), (1, len(sizes)), (num, len(sizes))):
@@ -178,7 +179,7 @@ class CategoricalModel(nn.Module, ABC):
             raise ValueError(f"label {label} of `cond` has class {int(cond[:, label].max())}; {expected}")
         return cond.to(device)
 
-    def dropped_labels(self, guidance: float) -> Tensor:
+    def dropped_labels(self, guidance: float = 1.0) -> Tensor:
         """Return the classes (J,) that stand for dropped labels; raise a ValueError if the model has no labels."""
         if not self.labels:
             raise ValueError("`guidance` is for models that were trained with labels, and this model was not")

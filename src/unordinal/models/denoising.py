@@ -27,7 +27,7 @@ softmax = partial(torch.softmax, dim=-1)
 class DenoisingNetwork(nn.Module):
     """The network of a diffusion with all that its noise process does to its outputs: (x_t, t) -> logits of x_0.
 
-    Labels are missing.
+    Labels are dropped.
     """
 
     def __init__(self, model: "Diffusion"):
@@ -36,8 +36,8 @@ class DenoisingNetwork(nn.Module):
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         labels = self.model.labels
-        missing = torch.tensor(labels, device=x.device).expand(x.shape[0], -1) if labels else None
-        return self.model.logits(x, t, missing)
+        dropped = torch.tensor(labels, device=x.device).expand(x.shape[0], -1) + 1 if labels else None
+        return self.model.logits(x, t, dropped)
 
 
 class DiffusionDenoiser:

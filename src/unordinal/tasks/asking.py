@@ -52,7 +52,8 @@ class Sample(Request):
     """Seed of the draws."""
     label: Annotated[tuple[str, ...] | Any, Range(0, served=200), Flag(metavar="NAME=VALUE")] = ()
     """Models that were trained with labels: draw samples of these, such as class=frog; in Python also a dict, or the
-    classes (J,), or (N, J) for each sample. Labels that are not given are missing."""
+    classes (J,), or (N, J) for each sample. Without any, samples are those of all
+    labels; with some, the others are missing."""
     guidance: Annotated[float, Range(0, served=20)] = 1.0
     """Models that were trained with labels: how much the labels count. 0 ignores them, 1 is the model itself, and above
     1 samples fit the labels better and differ less from each other."""

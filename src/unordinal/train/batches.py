@@ -57,9 +57,15 @@ class Feeder:
         x = x.pin_memory() if self.device.type == "cuda" else x
         cond = self.split.given(starts)
         if cond is not None:
-            is_dropped = torch.rand(len(cond), 1, generator=generator) < self.config.drop_labels
-            cond = torch.where(is_dropped, torch.tensor(self.labels) + 1, cond).to(self.device, non_blocking=True)
+            cond = self.thinned(cond, generator).to(self.device, non_blocking=True)
         return step, x.to(self.device, non_blocking=True), cond, starts
+
+    def thinned(self, cond: Tensor, generator: torch.Generator) -> Tensor:
+        """Return labels (B, J) with those of some examples dropped and, if there are several labels, some missing."""
+        sizes, share = torch.tensor(self.labels), self.config.drop_labels
+        if cond.shape[1] > 1:
+            cond = torch.where(torch.rand(cond.shape, generator=generator) < share, sizes, cond)
+        return torch.where(torch.rand(len(cond), 1, generator=generator) < share, sizes + 1, cond)
 
 
 def draw_batch(
