@@ -85,6 +85,8 @@ def warmed(
 
 def with_labels(source: Source | None, labels: Any) -> Source:
     """Return a source with labels: those of a file, or those that are given in Python."""
+    if hasattr(labels, "columns"):  # a DataFrame
+        labels = {str(name): labels[name].to_numpy(object) for name in labels.columns}
     if isinstance(labels, str | os.PathLike) and source is not None and hasattr(source, "label_file"):
         return source.adapted(label_file=os.fspath(labels))
     if isinstance(source, GivenSource):

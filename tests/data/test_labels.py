@@ -49,7 +49,7 @@ def test_no_array_of_a_file_is_dropped_silently(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X, x_label=y, weight=np.ones(60))
     data = load_data(tmp_path / "x.npz")
     assert data.spec.labels == (Label("label", ("0", "1", "2"), (18, 18, 18)),)
-    assert data.notes == ("ignored arrays: weight",)
+    assert data.notes == ("ignored arrays: weight", "label label of 3 values, 0 missing")
 
 
 @pytest.mark.parametrize(

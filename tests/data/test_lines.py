@@ -108,7 +108,19 @@ def test_other_numbers_of_labels_than_lines_are_named(tmp_path: Path) -> None:
         load_data(NAMES, label_file=str(tmp_path / "kinds.txt"))
 
 
+def test_missing_labels_in_python() -> None:
+    given: Any = LinesSource(texts=NAMES, given_labels=["a", None, float("nan"), "b", ""] * 14).load()
+    assert given.spec.labels[0].values == ("a", "b")
+    assert np.bincount(
+        np.concatenate([part.labels[:, 0] for part in (given.train, given.val, given.test)])
+    ).tolist() == [14, 14, 42]
+    assert any("label label of 2 values" in note for note in given.notes)
+    assert shown(load_data(np.array(NAMES))) == shown(load_data(NAMES))
+
+
 def test_one_line_and_an_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="all lines are empty"):
+        load_data(["", ""])
     with pytest.raises(ValueError, match="the val split has no examples"):
         load_data(file_of(tmp_path, "frog"), lines=True).require("train", "val")
     with pytest.raises(ValueError, match="is empty; expected one example per line"):

@@ -109,10 +109,13 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     wider: dict[str, Any] = {"net.width": 32}
     with pytest.raises(ValueError, match="was trained as arm; absorbing cannot start from it"):
         fit("absorbing", TEXT.split(), init=old, progress=False)
-    with pytest.raises(ValueError, match=r"do not fit: .*has shape"):
+    with pytest.raises(ValueError, match=r"has another size: net\.width is 16 there, 32 here"):
         fit("arm", tmp_path / "old.txt", init=old, steps=1, progress=False, **wider)
     with pytest.raises(ValueError, match="is a model of text sequences; the data are classes sequences"):
         fit("arm", np.zeros((50, 4), int) + np.eye(2, 4, dtype=int)[[0, 1] * 25], init=old, progress=False)
+    tokens: Any = {**SMALL, "alphabet": "bpe:260"}
+    with pytest.raises(ValueError, match="has other tokens; leave out `alphabet`"):
+        fit("arm", tmp_path / "old.txt", init=old, **tokens)
     many = "".join(chr(256 + k) for k in range(400))
     with pytest.raises(ValueError, match="too many different characters"):
         fit("arm", [TEXT[:20], many] * 20, init=old, progress=False)

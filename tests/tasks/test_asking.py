@@ -25,6 +25,7 @@ def test_labels_and_guidance_reach_the_model() -> None:
         ("labels", {"label": ("class=frogg",)}, "unknown value of the label class 'frogg'; did you mean frog"),
         ("labels", {"guidance": 2.0}, "`guidance` says how much labels count; give labels with `label`"),
         ("labels", {"steps": 4}, "`steps` is for diffusions"),
+        ("ends", {"length": 2}, "samples of this model end by themselves; leave out `length`"),
     ],
 )
 def test_what_has_no_use_is_refused(form: str, asked: dict[str, Any], message: str) -> None:

@@ -54,7 +54,10 @@ def main(words: Words) -> int:
         rows.append(row)
         if not args.json:
             print(f"{number + 1:>6}  {probability:6.1%}  {value}  {row.get('text', '')}".rstrip())
-    share = "" if found.accuracy is None else f" {found.accuracy:.1%} of those with a label were right."
+    share = ""
+    if found.accuracy is not None and found.truth is not None:
+        most = float(found.truth[found.truth < len(names)].bincount().max()) / int((found.truth < len(names)).sum())
+        share = f" {found.accuracy:.1%} of those with a label were right; the most frequent one has {most:.1%}."
     say(f"{counted(len(rows), 'example')}: probability, {found.label.name} ({found.kind}).{share}")
     if args.json:
         values = {"label": found.label.name, "kind": found.kind, "accuracy": found.accuracy, "examples": rows}

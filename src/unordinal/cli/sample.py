@@ -12,6 +12,7 @@ from unordinal.cli.words import Words
 from unordinal.cli.writing import (
     check_samples_file,
     is_folder,
+    one_line,
     write_chain,
     write_folder,
     write_frame,
@@ -46,7 +47,10 @@ class SampleArgs(MachineArgs):
         unordinal sample runs/people --num 1000 --where "income=>50K" --where "age>=60" --out new.csv
     """
 
-    FIRST: ClassVar = ("num", "steps", "length", "prompt", "temperature", "out", "grid", "chain", "seed", "json")
+    FIRST: ClassVar = (
+        *("num", "steps", "length", "prompt", "temperature", "label", "guidance", "unique", "novel", "where"),
+        *("out", "grid", "chain", "seed", "json"),
+    )
     run: Annotated[str, POSITIONAL, Flag(metavar="RUN")]
     """A folder that `unordinal train` made, or a bundled model such as pretrained:text8-arm."""
     out: Path | None = None
@@ -78,6 +82,10 @@ def main(words: Words) -> int:
     if asked.invalid == "resample" and not run.model.has_invalid_codes:
         say("Note: this model has no invalid codes; there is nothing to resample.")
     if args.out is not None and is_folder(args.out):
+        if asked.unique or asked.novel:
+            raise ValueError(
+                f"--unique and --novel compare all samples; write them to a file, not to the folder {args.out}"
+            )
         write_folder(args.out, run, asked)
         return 0
     if run.spec.schema and args.out is not None and asked.num > MANY_ROWS:
@@ -100,8 +108,8 @@ def main(words: Words) -> int:
         say(f"{counted(asked.num, 'sample')} written to {args.out}")
     write_pictures(args, run, drawn, tests, asked.seed)
     if not (args.out or args.json or args.grid):
-        print("\n".join(shown)) if run.spec.ends else print_samples(shown)
-    made = f", {drawn.network_calls:g} network calls each" if drawn.network_calls else ""
+        print("\n".join(map(one_line, shown))) if run.spec.ends else print_samples(shown)
+    made = f", {drawn.network_calls:.4g} network calls each" if drawn.network_calls else ""
     bad = f", {drawn.num_invalid} invalid codes" if run.model.has_invalid_codes else ""
     size = ("up to " if run.spec.ends else "") + " x ".join(map(str, x.shape[1:]))
     shares = "".join(f", {share:.1%} of all draws {name}" for name, share in drawn.shares.items())

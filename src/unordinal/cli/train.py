@@ -42,7 +42,10 @@ class TrainArgs(MachineArgs):
         unordinal train text8/argmax-ar --data docs --surjection gumbel-threshold --base 3
     """
 
-    FIRST: ClassVar = ("data", "minutes", "steps", "size", "out", "resume", "batch_size", "lr", "threads", "json")
+    FIRST: ClassVar = (
+        *("data", "lines", "column", "label_column", "label_file", "alphabet", "minutes", "steps", "size", "init"),
+        *("out", "resume", "batch_size", "lr", "threads", "json"),
+    )
     preset: Annotated[str | None, POSITIONAL, Flag(metavar="MODEL")] = None
     """A model (arm, multinomial, ...), or an experiment of the paper (text8/arm); `unordinal presets` lists them."""
     data: Annotated[str | None, Flag(metavar="DATA")] = None
@@ -92,7 +95,11 @@ def train_named(words: Words, name: str) -> int:
         name = "arm"
     check_named(words, name, data, is_model=name in RECIPES)
     lines: Any = {"lines": words.has("--lines"), "column": words.value("--column")}
-    base = configured(name, size, data=None if data is None else source_of(data, **lines))
+    source = None if data is None else source_of(data, **lines)
+    for_lines = next((flag for flag in ("--labels", "--cut") if words.has(flag)), None)
+    if for_lines and source is not None and source.key == "text":
+        raise ValueError(f"{for_lines} is for lines; add --lines")
+    base = configured(name, size, data=source)
     if words.has("--net"):
         base = with_settings(base, {"net": words.value("--net")})
     warm = None if words.value("--init") is None or wants_help else warm_start(words.value("--init") or "")

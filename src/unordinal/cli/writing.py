@@ -48,6 +48,7 @@ def write_samples(path: Path, x: "Tensor", shown: list[str], spec: "DataSpec") -
         elif path.suffix.lower() in (".fasta", ".fa"):
             file.write("".join(f">sample_{i}\n{text}\n" for i, text in enumerate(shown, start=1)).encode())
         else:
+            shown = [one_line(text) for text in shown] if spec.ends else shown
             between = "\n-----\n" if any("\n" in text for text in shown) else "\n"
             file.write((between.join(shown) + "\n").encode())
 
@@ -105,7 +106,7 @@ def write_folder(folder: Path, run: "Run", asked: "Sample") -> "Plan":
         given: Any = {"group": group, "progress": progress, "warn": warned, "drawn": drawn}
         num = draw_shards(run.model, run.spec, folder, plan, **given)
     files, seconds = counted(plan.num_files, "file"), time.monotonic() - began
-    say(f"{counted(asked.num, 'sample')} in {files} at {folder}, {num} of them drawn now in {seconds:.0f} s.")
+    say(f"{counted(asked.num, 'sample')} in {files} at {folder}, {counted(num, 'file')} drawn now in {seconds:.0f} s.")
     say(f"{folder / MANIFEST} lists them.")
     return plan
 
@@ -202,5 +203,8 @@ def write_chain(path: Path, chains: list[tuple[float, "Tensor"]], spec: "DataSpe
 
 
 def one_line(text: str) -> str:
-    """Return the text with its line breaks written as escapes."""
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    """Return the text with its line breaks, and other characters that are not printed, written as escapes."""
+    if text.isprintable():
+        return text
+    text = text.replace("\\", "\\\\")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

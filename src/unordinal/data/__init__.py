@@ -73,7 +73,8 @@ def source_of(what: Any, *, lines: bool = False, column: str | None = None) -> S
         return what
     if type(what).__module__.startswith("pandas"):
         return TableSource(frame=what) if hasattr(what, "columns") else LinesSource(texts=list(what))
-    if isinstance(what, list | tuple) and what and all(isinstance(text, str) for text in what):
+    is_list = isinstance(what, list | tuple) or getattr(getattr(what, "dtype", None), "kind", "") in ("U", "O", "T")
+    if is_list and len(what) and all(isinstance(text, str) for text in what):
         return LinesSource(texts=list(what))
     if not isinstance(what, str | os.PathLike):
         return GivenSource(what)

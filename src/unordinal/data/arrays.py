@@ -194,7 +194,12 @@ def load_arrays(
     counts = length_counts(train, num_classes, len(labels[0].values) if labels else 0) if given.lengths else ()
     has_places = first.ndim == 2 and not counts and bool(places)
     spec = replace(spec, columns=columns, has_places=has_places, lengths=counts, labels=labels)
-    return Data(spec, train, val, test, notes)
+    missing = [len(train) - sum(label.counts) for label in labels]
+    about = (
+        f"label {one.name} of {len(one.values)} values, {num:,} missing"
+        for one, num in zip(labels, missing, strict=True)
+    )
+    return Data(spec, train, val, test, (*notes, *about))
 
 
 def stored_arrays(

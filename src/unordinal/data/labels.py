@@ -127,7 +127,7 @@ def encoded(
         if any(np.issubdtype(v.dtype, np.floating) for v in values.values()):
             raise ValueError(f"{where}: the label {name} holds floats; expected integers or texts")
         is_text = any(v.dtype.kind in "USO" for v in values.values())
-        values = {part: v.astype(str) if is_text else v for part, v in values.items()}
+        values = {part: as_texts(v) if is_text else v for part, v in values.items()}
         seen = sorted({v for part in values.values() for v in np.unique(part).tolist()})
         kept = [v for v in seen if (v != "" if is_text else v >= 0)]
         if not kept:
@@ -137,6 +137,13 @@ def encoded(
         for part, found in values.items():
             columns[part].append(np.array([index.get(value, len(kept)) for value in found.tolist()], np.int64))
     return tuple(kinds), {part: np.stack(found, axis=1) for part, found in columns.items() if found}
+
+
+def as_texts(values: np.ndarray) -> np.ndarray:
+    """Return labels as texts; None and NaN are missing, as an empty text is."""
+    missing = {"None": "", "nan": "", "<NA>": "", "NaT": ""}
+    texts = [value if isinstance(value, str) else missing.get(str(value), str(value)) for value in values.tolist()]
+    return np.array(texts, str)
 
 
 def ended(x: np.ndarray, lengths: np.ndarray, num_classes: int, where: str) -> np.ndarray:

@@ -175,6 +175,8 @@ def encoded(texts: Sequence[str], vocabulary: Vocabulary, where: str) -> list[np
 def load_lines(texts: list[str], labels: dict[str, np.ndarray], asked: LineSettings, given: Vocabulary | None) -> Data:
     """Make a data set of texts; `LineSettings` describes the settings."""
     where = getattr(asked, "path", "") or asked.short_name
+    if texts and not any(texts):
+        raise ValueError(f"{where}: all lines are empty; there is nothing to learn")
     if not texts:
         raise ValueError(f"{where}: there are no lines; expected one example per line")
     order = (

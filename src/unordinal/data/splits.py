@@ -67,11 +67,12 @@ class Split:
 
         return None if self.labels is None else torch.from_numpy(np.asarray(self.labels[indices]).astype(np.int64))
 
-    def num_characters(self, indices: np.ndarray) -> np.ndarray:
-        """Return the number of characters that the symbols of examples stand for, if they stand for several: (B,)."""
-        assert self.widths is not None
-        widths = np.append(self.widths, 0)  # nothing stands after the end of an example
-        return widths[self.examples(indices).numpy()].sum(axis=1)
+    def sizes(self, indices: np.ndarray, end: int | None = None) -> np.ndarray:
+        """Return the number of symbols of examples before their ends, the class `end`, or of their characters: (B,)."""
+        x = self.examples(indices).numpy()
+        if self.widths is not None:
+            return np.append(self.widths, 0)[x].sum(axis=1)  # nothing stands after the end of an example
+        return (x != (-1 if end is None else end)).reshape(len(x), -1).sum(axis=1)
 
     def crops(self, num: int, generator: "torch.Generator") -> "tuple[Tensor, list[int]]":
         """Return random examples, (B, *D) int64, and the position or index of each in `symbols`."""
@@ -153,7 +154,7 @@ class Data:
         """The mean number of what bits are counted per in a training example: its symbols, or their characters."""
         if self.train.widths is None:
             return self.mean_symbols
-        return max(1.0, float(self.train.num_characters(np.arange(min(len(self.train), MOST_COUNTED))).mean()))
+        return max(1.0, float(self.train.sizes(np.arange(min(len(self.train), MOST_COUNTED))).mean()))
 
     @property
     def mean_symbols(self) -> float:

@@ -272,11 +272,7 @@ def scored_symbols(model: CategoricalModel, split: Split, num: int) -> Tensor:
 
     Where symbols stand for several characters, as tokens do, it is the number of characters.
     """
-    if split.widths is not None:
-        return torch.from_numpy(split.num_characters(np.arange(num)))
-    if not model.ends:
-        return torch.full((num,), split[0].numel())
-    return model.num_symbols(split.examples(np.arange(num)))
+    return torch.from_numpy(split.sizes(np.arange(num), model.num_classes if model.ends else None))
 
 
 def check_exactness(model: CategoricalModel, asked: Evaluate) -> None:

@@ -6,7 +6,7 @@ A new model needs a class in `models/`, a recipe here and a line in RECIPES. Onl
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, get_args
 
-from unordinal.config import RunConfig, Shape, Size
+from unordinal.config import RunConfig, Shape, Size, paths_of
 from unordinal.names import unknown
 from unordinal.overrides import with_settings
 from unordinal.recipes.argmax_flow import FLOWS
@@ -132,7 +132,7 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
         usual = values.pop("batch_size")
     elif data.spec.ends:
         values = {"validate_examples": min(MOST_VALIDATED, max(1, len(data.val)))}
-        if len(data.train) * positions < FEW_SYMBOLS:
+        if len(data.train) * positions < FEW_SYMBOLS and "model.net.dropout" in paths_of(config):
             values |= {"patience": PATIENCE, "dropout": 0.1}
     parts = 1 if train.accumulate is None else train.accumulate
     batch_size = min(MOST_EXAMPLES, max(train.batch_size, round(usual)))

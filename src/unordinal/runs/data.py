@@ -102,7 +102,12 @@ class RunData:
         return self.relabelled(loaded)
 
     def relabelled(self, loaded: Data) -> Data:
-        """Return other data with their labels as the run numbers them; labels that they lack are missing."""
+        """Return other data with their labels as the run numbers them; labels that they lack are missing.
+
+        Data without any labels are scored without labels.
+        """
+        if self.spec.labels and not loaded.spec.labels:
+            return replace(loaded, notes=(*loaded.notes, "they have no labels, so that they are scored without"))
         same = [(label.name, label.values) for label in self.spec.labels]
         if not self.spec.labels or [(label.name, label.values) for label in loaded.spec.labels] == same:
             return loaded

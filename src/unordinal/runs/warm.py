@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,7 +54,8 @@ class WarmStart:
         optim = replace(optim, matrix_lr=GENTLER * optim.matrix_lr, warmup=max(optim.warmup, WARM_UP))
         data = config.data.adapted(length=self.spec.event_shape[0]) if self.keeps_length(config) else config.data
         ancestor = Ancestor(self.reference, self.sha256)
-        return replace(config, data=data, model=self.config.model, train=train, optim=optim, init=ancestor)
+        given = {"data": data, "model": self.config.model, "train": train, "optim": optim, "init": ancestor}
+        return replace(config, size=self.config.size, **given)  # type: ignore[arg-type]
 
     def keeps_length(self, config: RunConfig) -> bool:
         """Return whether a text that is cut into windows takes over the length of the ancestor's."""
@@ -63,6 +65,8 @@ class WarmStart:
     def vocabulary_for(self, own: Vocabulary | None) -> Vocabulary | None:
         """Return the vocabulary of the ancestor, with the characters of new data that it lacks as further classes."""
         old = self.spec.vocabulary
+        if old is not None and own is not None and "tokens" in (old.kind, own.kind) and old != own:
+            raise ValueError(f"{self.reference} has other tokens; leave out `alphabet`, so that its own are taken")
         if old is None or own is None or not old.symbols:
             return old
         if not own.symbols:
@@ -85,6 +89,10 @@ class WarmStart:
                 f"{self.reference} has {old.num_classes} classes, and {spec.name} only {spec.num_classes}; "
                 f"give `num_classes` {old.num_classes}"
             )
+        before, now = paths_of(self.config.model), paths_of(config.model)
+        other = [f"{name} is {before[name]} there, {now[name]} here" for name in before if is_other(before, now, name)]
+        if other:
+            raise ValueError(f"the network of {self.reference} has another size: {'; '.join(other)}")
         return replace(config, model=config.model.for_more_classes(old.num_classes + old.ends + 1))
 
     def transfer(self, model: CategoricalModel, spec: DataSpec) -> list[str]:
@@ -112,15 +120,9 @@ class WarmStart:
                 wrong.append(f"{name} has shape {tuple(old.shape)} there and {tuple(value.shape)} here")
         wrong += [f"{name} is not here" for name in self.weights if name not in state and "labels." not in name]
         if wrong:
-            settings = self.other_settings()
-            raise ValueError(f"the weights of {self.reference} do not fit: {'; '.join(wrong[:3])}{settings}")
+            raise ValueError(f"the weights of {self.reference} do not fit: {'; '.join(wrong[:3])}")
         model.load_state_dict(state)
         return new
-
-    def other_settings(self) -> str:
-        """Return the settings of the ancestor's model, for an error message."""
-        sizes = {name: value for name, value in paths_of(self.config.model).items() if isinstance(value, int)}
-        return "; its settings are " + ", ".join(f"model.{name} {value}" for name, value in sizes.items())
 
     def rows_of(self, num_old: int, num_new: int, spec: DataSpec) -> list[int | None] | None:
         """Return the old row of each new one, None for those of new classes; None if these are not rows of classes."""
@@ -139,6 +141,11 @@ class WarmStart:
         assert rows is not None
         mean = old[: self.spec.num_classes].mean(dim=0)
         return torch.stack([mean if row is None else old[row] for row in rows])
+
+
+def is_other(before: dict[str, Any], now: dict[str, Any], name: str) -> bool:
+    """Return whether a size differs between the settings of two models."""
+    return isinstance(before[name], int) and name in now and before[name] != now[name] and name != "ngrams.classes"
 
 
 def special_rows(number: int, *, ends: bool) -> list[str]:

@@ -83,7 +83,7 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
     """Return the arguments of the model's own `sample`; raise a ValueError for settings that it has no use for."""
     check_able(model, asked)
     settings: dict[str, Any] = {}
-    shape = sample_shape(spec, asked)
+    shape = sample_shape(spec, asked, is_sequential=model.stepper is not None)
     if shape is not None:
         settings["event_shape"] = shape
     if asked.known is not None:
@@ -139,12 +139,14 @@ def chosen_steps(asked: int | str | None, whole: int | None) -> int | None:
     return int(asked)
 
 
-def sample_shape(spec: DataSpec, asked: Sample) -> tuple[int, ...] | None:
-    """Return the shape that is asked for; None is the model's own."""
+def sample_shape(spec: DataSpec, asked: Sample, *, is_sequential: bool = False) -> tuple[int, ...] | None:
+    """Return the shape that is asked for; None is the model's own. A sequential model draws ends by itself."""
     if not spec.is_map:
         for name in ("height", "width"):
             if getattr(asked, name) is not None:
                 raise ValueError(f"`{name}` is for maps; the examples of {spec.name} are sequences, give `length`")
+        if asked.length is not None and spec.ends and asked.known is None and is_sequential:
+            raise ValueError("samples of this model end by themselves; leave out `length`")
         return None if asked.length is None else (asked.length,)
     if asked.length is not None:
         raise ValueError(f"`length` is for sequences; give `height` and `width` for maps, not {asked.length}")

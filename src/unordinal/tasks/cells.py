@@ -135,9 +135,10 @@ def predict(model: CategoricalModel, spec: DataSpec, asked: Predict) -> "tuple[p
     import pandas as pd
 
     names = [column.name for column in spec.schema]
-    check_known("column", asked.column, names)
-    place = names.index(asked.column)
+    if names:
+        check_known("column", asked.column, names)
     known = read_rows(spec, asked.data).known
+    place = names.index(asked.column)
     known[:, place] = -1
     with asked.progress("Predicting", None):
         (log_p,) = cell_log_probs(model, spec, known, [place], asked.batch_size)

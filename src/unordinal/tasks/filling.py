@@ -123,6 +123,7 @@ def fill(
     judge: Judge | None = None,
     seed: int = 0,
     most_enumerated: int = MOST_ENUMERATED,
+    particles: int = 32,
     progress: Progress = silent,
 ) -> tuple[Tensor, Tensor]:
     """Propose ways to fill the free positions of an example.
@@ -135,6 +136,7 @@ def fill(
             positions from left to right.
         seed: the seed of the draws.
         most_enumerated: try all ways to fill the gaps, if there are at most this many.
+        particles: the candidates of each draw of an autoregressive model.
         progress: receives the number of draws done.
 
     Returns:
@@ -150,7 +152,8 @@ def fill(
         found = known.expand(len(ways), *known.shape).clone()
         found[:, known < 0] = ways
     else:
-        given: Any = {"known": known, "event_shape": tuple(known.shape), "batch_size": BATCH, "progress": progress}
+        given: Any = {} if model.stepper is None else {"particles": particles}
+        given |= {"known": known, "event_shape": tuple(known.shape), "batch_size": BATCH, "progress": progress}
         parts = [
             draw(model, -(-draws // 2), seed=seed + index, temperature=temperature, **given).x
             for index, temperature in enumerate((1.0, SHARP))

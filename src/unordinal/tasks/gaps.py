@@ -1,6 +1,7 @@
 """Fill a gap of any length, by fillings of all lengths that are ranked by the probability of the whole line."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,12 +12,13 @@ from unordinal.model import CategoricalModel
 from unordinal.tasks.filling import MOST_ENUMERATED, Fill, Filled, Proposal, fill, fill_text
 
 LONGEST_GAP = 64  # symbols
+EACH_LENGTH, PARTICLES = 2, 8  # proposals of each length, and candidates of each draw
 MOST_TRIED = 4096  # ways to fill a gap that are tried one by one
 
 
 def fill_gaps(model: CategoricalModel, spec: DataSpec, asked: Fill, judge: CategoricalModel | None = None) -> Filled:
     """Fill the gaps of a text, of which one may have any length; `fill_text` describes the arguments."""
-    if asked.any_gap not in asked.text or not (spec.ends or asked.gap not in asked.text):
+    if asked.any_gap not in asked.text or asked.any_gap == asked.gap or not (spec.ends or asked.gap not in asked.text):
         return fill_text(model, spec, asked, judge)
     if not spec.ends or model.stepper is None:
         raise ValueError(
@@ -50,7 +52,8 @@ def fill_any_length(model: CategoricalModel, spec: DataSpec, asked: Fill) -> Fil
         for size in range(most + 1):
             known = torch.cat([parts[0], torch.full((size,), -1), parts[1]])
             every = MOST_TRIED if is_whole else MOST_ENUMERATED
-            x, scores = fill(model, known, num=every if is_whole else asked.num, seed=asked.seed, most_enumerated=every)
+            wanted: Any = {"num": every if is_whole else EACH_LENGTH, "particles": PARTICLES, "most_enumerated": every}
+            x, scores = fill(model, known, seed=asked.seed, **wanted)
             for row, score in zip(x, scores.tolist(), strict=True):
                 filling = "".join(vocabulary.decode(row[known < 0]))
                 found.append((score, vocabulary.decode(row), filling))

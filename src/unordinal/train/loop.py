@@ -12,7 +12,6 @@ from unordinal.config import OptimConfig, TrainConfig
 from unordinal.data.splits import Data
 from unordinal.errors import RunError
 from unordinal.model import CategoricalModel, given_labels
-from unordinal.names import unknown
 from unordinal.nets.places import PlaceHeads
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import EXAMPLES, FIRST_PART, INITIALISE, TIMES, generator_of, seed_step
@@ -63,20 +62,6 @@ class RunState:
     spent: list[float | None] = field(default_factory=lambda: [None, None])  # budget of a finished run: steps, seconds
 
 
-def freeze(model: CategoricalModel, parts: tuple[str, ...]) -> None:
-    """Keep the weights whose names begin with one of some texts as they are; raise a ValueError for unknown names."""
-    names = [name for name, _ in model.named_parameters()]
-    for part in parts:
-        if not any(name == part or name.startswith(f"{part}.") for name in names):
-            known = list(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
-            raise unknown("part of the model", part, known)
-    for name, weights in model.named_parameters():
-        if any(name == part or name.startswith(f"{part}.") for part in parts):
-            weights.requires_grad_(False)
-    if not any(weights.requires_grad for weights in model.parameters()):
-        raise ValueError("`freeze` leaves nothing to train; freeze fewer parts")
-
-
 class Loop:
     """The state and the steps of one run."""
 
@@ -111,7 +96,6 @@ class Loop:
             rows = data.train.examples(np.arange(min(len(data.train), ROWS_COUNTED)))
             for heads in (part for part in model.modules() if isinstance(part, PlaceHeads)):
                 heads.start_at(rows.to(device))
-        freeze(self.model, config.freeze)
         self.ema = Averaged(self.model, optim.ema)
         self.best: CategoricalModel | None = None
         if config.strategy == "fsdp" and group.size > 1:
@@ -124,9 +108,8 @@ class Loop:
         self.optimizer = build_optimizer(self.model, optim, config.lr)
         self.feeder = Feeder(data.train, config, model.classes, device, labels=model.labels)
         self.at = RunState()
-        symbols = data.mean_characters if model.ends or data.train.widths is not None else None
-        part = config.batch_size // self.num_parts
-        self.validator = Validator(data.val, config.validate_examples, part, group, symbols)
+        part, end = config.batch_size // self.num_parts, model.num_classes if model.ends else None
+        self.validator = Validator(data.val, config.validate_examples, part, group, end)
         if config.compile:
             self.hooks.compile()
 

@@ -9,6 +9,7 @@ from unordinal.config import RunConfig, differences
 from unordinal.data.spec import DataSpec
 from unordinal.data.splits import Data
 from unordinal.model import CategoricalModel
+from unordinal.names import unknown
 from unordinal.parallel.group import current_group
 from unordinal.parallel.sharding import check_precision, check_strategy
 from unordinal.runs.folder import RunFolder
@@ -91,7 +92,22 @@ def build_model(config: RunConfig, spec: DataSpec, model: CategoricalModel | Non
     torch.manual_seed(config.train.seed)
     made = config.model.build_for(spec) if model is None else model
     check_strategy(config.train, config.optim, made.hooks)
+    freeze(made, config.train.freeze)
     return made
+
+
+def freeze(model: CategoricalModel, parts: tuple[str, ...]) -> None:
+    """Keep the weights whose names begin with one of some texts as they are; raise a ValueError for unknown names."""
+    names = [name for name, _ in model.named_parameters()]
+    for part in parts:
+        if not any(name == part or name.startswith(f"{part}.") for name in names):
+            known = list(dict.fromkeys(".".join(name.split(".")[:2]) for name in names))
+            raise unknown("part of the model", part, known)
+    for name, weights in model.named_parameters():
+        if any(name == part or name.startswith(f"{part}.") for part in parts):
+            weights.requires_grad_(False)
+    if parts and not any(weights.requires_grad for weights in model.parameters()):
+        raise ValueError("`freeze` leaves nothing to train; freeze fewer parts")
 
 
 def check_same_run(old: RunConfig, new: RunConfig, folder: RunFolder) -> None:

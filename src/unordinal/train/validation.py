@@ -45,18 +45,13 @@ class Validator:
     The processes of a group share the batches, and all of them find the same.
     """
 
-    def __init__(
-        self,
-        split: Split,
-        num_examples: int,
-        batch_size: int,
-        group: Group = ALONE,
-        symbols_per_example: float | None = None,
-    ):
-        self.symbols_per_example = symbols_per_example
+    def __init__(self, split: Split, num_examples: int, batch_size: int, group: Group = ALONE, end: int | None = None):
         num = min(num_examples, len(split))
         self.split, self.batch_size, self.group = split, batch_size, group
         self.chosen = np.unique(np.linspace(0, len(split) - 1, num).round().astype(np.int64))
+        sizes = torch.from_numpy(split.sizes(self.chosen, end)).double()
+        self.mean_size = max(1.0, float(sizes.mean()))  # bits are counted per symbol or character of all examples
+        self.sizes = sizes / self.mean_size
         self.repeats = -(-num_examples // len(self.chosen))  # few examples are drawn more often, for as many numbers
         # for diffusions: the times of every example, spread evenly, and its place in that spread
         self.position, self.rank = spread_positions(len(self.chosen), self.repeats, generator_of(SEED))
@@ -75,7 +70,7 @@ class Validator:
             given: Any = {"draws": repeats, "positions": positions, "generator": generator}
             nats = -bound(model, model.trimmed(x), cond=cond, **given).mean(dim=0)
             if is_own:
-                bits[rows] += nats / (math.log(2) * (self.symbols_per_example or x[0].numel()))
+                bits[rows] += nats / (math.log(2) * self.mean_size)
         return Validation([*validation.rounds, self.group.summed(bits).tolist()])
 
     def batches(self) -> Iterator[tuple[int, bool]]:
@@ -90,7 +85,8 @@ class Validator:
 
     def error(self, model: CategoricalModel, validation: Validation) -> float | None:
         """Return the standard error of a validation's bits, over examples and draws."""
-        return standard_error(validation.values, None if model.times is None else self.rank)
+        residuals = validation.values - validation.bits * self.sizes
+        return standard_error(residuals, None if model.times is None else self.rank)
 
     def is_better(
         self, model: CategoricalModel, new: Validation, best: Validation, best_model: Callable[[], CategoricalModel]
