@@ -1,9 +1,12 @@
 """`unordinal bits`."""
 
+import json
 from pathlib import Path
 
 import pytest
 from conftest import Cli, refused
+
+from unordinal.cli import run
 
 
 def test_lines_are_ranked_by_their_bits(cli: Cli, arms: dict[str, Path]) -> None:
@@ -62,3 +65,18 @@ def test_characters_that_the_alphabet_lacks_are_noted(cli: Cli, arms: dict[str, 
     altered = cli("bits", "--text", "ABC, 1999", "--run", arms["arm"])
     assert "the model's alphabet lacks" in altered.err
     assert "lacks" not in cli("bits", "--text", "the cat", "--run", arms["arm"]).err
+
+
+def test_records_and_columns_are_lines_of_the_runs_that_were_trained_on_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = ["ACGT"[: 1 + k % 4] for k in range(60)]
+    (tmp_path / "x.fasta").write_text("".join(f">r{k}\n{text}\n" for k, text in enumerate(records)))
+    (tmp_path / "x.csv").write_text("dna,kind\n" + "".join(f"{text},{len(text)}\n" for text in records))
+    small = ["--steps", "1", "--model.net.width", "8", "--model.net.num-heads", "1"]
+    for number, words in enumerate((["x.fasta"], ["x.csv", "--column", "dna"])):
+        path, out = str(tmp_path / words[0]), str(tmp_path / f"run{number}")
+        assert run(["train", "arm", "--data", path, *words[1:], *small, "--out", out]) == 0
+        capsys.readouterr()
+        assert run(["bits", path, "--run", out, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["lines"]) == 60

@@ -62,6 +62,9 @@ def test_lines_are_scored_filled_and_ranked(trained: Path, capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines()[0].endswith("x")
     assert run(["bits", "--text", "aab\nzzzzz", "--run", path]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+    (trained / "some.csv").write_text("name,size\naab,3\nzz,2\n")
+    assert run(["evaluate", path, "--data", str(trained / "some.csv")]) == 2
+    assert "name the column that holds the texts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

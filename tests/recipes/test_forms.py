@@ -9,6 +9,8 @@ import pytest
 import torch
 from contracts import chi_square_p_value
 from forms import COLUMNS, RECIPES_WITH_FORMS, SPECS, K, L, built, conditions, events_of, exact_log_prob
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import unordinal
@@ -22,6 +24,8 @@ from unordinal.model import CategoricalModel
 from unordinal.nets.places import PlaceHeads
 from unordinal.overrides import with_settings
 from unordinal.recipes import RECIPES, configured
+
+ENDED = [built(name, "ends") for name in ("arm", "absorbing")]
 
 
 @pytest.mark.parametrize("form", SPECS)
@@ -252,3 +256,23 @@ def test_outputs_grow_with_the_sum_of_the_classes(name: str) -> None:
 def unordinal_model(name: str, sizes: tuple[int, ...]) -> CategoricalModel:
     settings: dict[str, Any] = {"order": "any"} if name == "arm" else {}
     return getattr(unordinal, name)(sizes, len(sizes), **settings)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(0, K - 1), max_size=L), min_size=1, max_size=6))
+@torch.no_grad()
+def test_nothing_after_an_end_changes_a_score(strings: list[list[int]]) -> None:
+    """Examples are scored alike alone and among longer ones, with all positions after their ends and without them."""
+    arm, absorbing = ENDED
+    x = torch.tensor([[*string, *[K] * (L - len(string))] for string in strings])
+    together = arm.elbo(x)
+    torch.testing.assert_close(arm.elbo(arm.trimmed(x)), together)
+    order = torch.tensor([1, 0, 2])
+    assert absorbing.orders is not None
+    of_order = absorbing.orders(x, order)
+    for row, string in enumerate(strings):
+        alone = torch.tensor([string or [K]])
+        torch.testing.assert_close(arm.elbo(alone)[0], together[row])
+        torch.testing.assert_close(absorbing.orders(x[row : row + 1], order)[0], of_order[row])
+        if len(string) == 2:
+            torch.testing.assert_close(absorbing.orders(alone, order[:2])[0], of_order[row])

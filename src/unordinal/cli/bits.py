@@ -16,6 +16,7 @@ from unordinal.names import counted
 from unordinal.settings import Flag, Range
 
 if TYPE_CHECKING:
+    from unordinal.api import Run
     from unordinal.tasks.lines import Line
 
 
@@ -55,21 +56,28 @@ class BitsArgs(MachineArgs):
 
 
 def main(words: Words) -> int:
+    from unordinal.data.guess import guess_format
     from unordinal.data.tables import is_table
+    from unordinal.runs.data import data_for
     from unordinal.tasks.lines import Measure
     from unordinal.tasks.suspicion import MeasureRows
 
     args, values, of_rows = parse(words, BitsArgs, Measure, MeasureRows, skip=("text", "data"))
     check_output(args.html)
-    if args.file is not None and is_table(args.file):
-        return table_bits(args, of_rows)
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")
-    text = given_text(args.text, args.file)
-    if not text.strip():
+    is_frame = args.file is not None and is_table(args.file)
+    text = "" if is_frame else given_text(args.text, args.file)
+    if not is_frame and not text.strip():
         raise ValueError("the text is empty; there is nothing to score")
-    asked = Measure(text, **values, progress=progress)
     run = args.load(args.run)
+    is_packed = args.file is not None and (is_frame or guess_format(args.file) == "fasta")
+    if is_packed and run.spec.ends:  # a column of texts, or records
+        read = data_for(run, args.file, progress, is_whole=True).test
+        text = "\n".join(run.spec.show(read[number]) for number in range(len(read)))
+    elif is_frame:
+        return table_bits(args, run, of_rows)
+    asked = Measure(text, **values, progress=progress)
     if (args.positions or args.html) and run.model.stepper is None:
         raise ValueError(f"--positions and --html need an autoregressive model; {args.run} is not one")
     lines = sorted(run.measured(asked), key=lambda line: -line.score)
@@ -95,12 +103,11 @@ def main(words: Words) -> int:
     return 0
 
 
-def table_bits(args: BitsArgs, values: dict[str, Any]) -> int:
+def table_bits(args: BitsArgs, run: "Run", values: dict[str, Any]) -> int:
     """Rank the rows of a table, and name the likeliest error in each."""
     from unordinal.cli.writing import write_frame
     from unordinal.tasks.suspicion import MeasureRows, measure_rows
 
-    run = args.load(args.run)
     wanted = {} if args.top is None else {"cells": args.top}
     asked = MeasureRows(str(args.file), **{**wanted, **values}, progress=progress)
     found, rows = measure_rows(run.model, run.spec, asked)
