@@ -102,10 +102,6 @@ class Denoiser(Protocol):
         """Returns the probabilities (B, *D, K) of the data given x (B, *D), whose classes were redrawn with some
         probability. None if the noise does not redraw classes."""
 
-    @property
-    def conditionals(self) -> Callable[[Tensor], Tensor] | None:
-        """Returns the probabilities (B, *D, K) of each position of x (B, *D) given all others. None without a mask."""
-
 
 @dataclass(frozen=True)
 class Network:

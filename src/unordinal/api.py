@@ -73,7 +73,8 @@ def warmed(
     config: RunConfig, data: Data, warm: WarmStart, settings: dict[str, Any], progress: Progress
 ) -> tuple[RunConfig, Data]:
     """Return the configuration and the data of a run that starts from another, in the classes of both."""
-    vocabulary = warm.vocabulary_for(data.spec.vocabulary)
+    is_asked = getattr(config.data, "alphabet", None) is not None
+    vocabulary = warm.vocabulary_for(data.spec.vocabulary, is_asked=is_asked)
     if vocabulary is not None and vocabulary != data.spec.vocabulary:
         data = config.data.load(vocabulary=vocabulary, progress=progress)
         num_new = len(vocabulary) - warm.spec.num_classes

@@ -8,10 +8,10 @@ import torch
 from contracts import TableNet, all_events
 from torch import Tensor
 
-from unordinal.diffusion.absorbing import AbsorbingNoise, MaskCountNoise
+from unordinal.diffusion.absorbing import MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
 from unordinal.diffusion.samplers import SAMPLERS, Ancestral
-from unordinal.diffusion.schedules import Schedule, cosine, cosine_schedule, linear
+from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.models.denoising import RECONSTRUCTION_STEPS, DiffusionDenoiser
 from unordinal.models.diffusion import Diffusion
@@ -41,41 +41,6 @@ def uniform_model() -> Diffusion:
 def stepped_model(num_steps: int = 8) -> Diffusion:
     noise = UniformNoise(K, cosine_schedule(num_steps))
     return Diffusion(TableNet(K, L, num_steps), noise=noise, event_shape=(L,))
-
-
-@torch.no_grad()
-def test_probabilities_of_a_position_given_all_others() -> None:
-    model = masked_model()
-    assert model.denoiser.conditionals is not None
-    found = model.denoiser.conditionals(STATES)
-    for position in range(L):
-        hidden = STATES.clone()
-        hidden[:, position] = K
-        expected = torch.softmax(model.net(hidden, torch.ones(len(STATES))), -1)[:, position]
-        torch.testing.assert_close(found[:, position], expected)
-    assert uniform_model().denoiser.conditionals is None
-    with pytest.raises(ValueError, match="class 3, but num_classes=3"):
-        model.denoiser.conditionals(STATES + 1)
-
-
-@pytest.mark.parametrize("schedule", [Schedule(cosine), Schedule(linear), Schedule(cosine, 9)])
-@torch.no_grad()
-def test_the_network_reads_the_time_of_one_mask(schedule: Schedule) -> None:
-    """One of L positions is masked, so the noise that the network reads is that of the time nearest to 1 / L."""
-    noise = AbsorbingNoise(K, schedule)
-    seen: list[float] = []
-
-    class Net(TableNet):
-        def forward(self, z: Tensor, time: Tensor) -> Tensor:
-            seen.extend(time.tolist())
-            return super().forward(z, torch.ones_like(time))
-
-    model = Diffusion(Net(K, L, 0, num_input_classes=K + 1), noise=noise, event_shape=(L,))
-    assert model.denoiser.conditionals is not None
-    model.denoiser.conditionals(STATES)
-    steps = schedule.noise(torch.arange(1, (schedule.num_steps or 0) + 1))
-    nearest = 1 / L if schedule.num_steps is None else float(steps[(steps - 1 / L).abs().argmin()])
-    assert seen == pytest.approx([nearest] * len(seen), rel=1e-6)
 
 
 @torch.no_grad()

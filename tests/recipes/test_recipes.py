@@ -130,7 +130,6 @@ def test_every_model_has_its_parts_and_no_others(name: str, shape: str) -> None:
     if model.times is not None:
         assert model.times.num == {"multinomial": 1000 if shape == "sequences" else 4000}.get(name)
     if model.denoiser is not None:
-        assert (model.denoiser.conditionals is not None) == (name == "absorbing")
         assert (model.denoiser.posterior is not None) == (name != "absorbing")
 
 

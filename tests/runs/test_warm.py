@@ -64,6 +64,15 @@ def test_new_classes_leave_the_ratios_of_old_ones_as_they_were(ancestor: Run, tm
     torch.testing.assert_close(old.diff(dim=-1), new.diff(dim=-1), rtol=1e-4, atol=1e-5)
 
 
+def test_tokens_are_those_of_the_ancestor(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    tokens: Any = {**SMALL, "alphabet": "bpe:260"}
+    old = fit("arm", written(tmp_path, "old.txt", TEXT), **tokens)
+    model, loaded, _ = started(old, written(tmp_path, "new.txt", TEXT.upper()))
+    assert loaded.spec.vocabulary == old.vocabulary
+    assert torch.equal(model.state_dict()["net.embed.weight"], old.model.state_dict()["net.embed.weight"])
+
+
 def test_labels_ends_and_other_lengths_are_added(tmp_path: Path) -> None:
     old = fit("arm", written(tmp_path, "old.txt", TEXT), **SMALL)
     names, kinds = ["frog", "toad", "newt bank"] * 20, ["a", "b", "c"] * 20

@@ -184,7 +184,9 @@ def test_a_validation_slightly_worse_than_the_best_uses_no_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bits = iter([1.0, 1.002, 1.004, 1.003, 1.004, 1.01, 1.01, 1.004, 1.01, 1.01, 1.01, 0.5])
-    monkeypatch.setattr(Validator, "add_round", lambda self, model, validation: Validation([[next(bits)] * 4]))
+    monkeypatch.setattr(
+        Validator, "add_round", lambda self, model, validation: Validation([[next(bits)] * len(self.chosen)])
+    )
     config = replace(CONFIG, steps=400, patience=3)
     result = train(Histogram(), DATA, config, OptimConfig(), RunFolder(tmp_path / "level"))
     assert result.step == 11 * 8

@@ -146,25 +146,3 @@ class DiffusionDenoiser:
         cond = self.model.checked_cond(None, len(x))
         logits = self.model.evaluated_logits(x, self.noise.schedule.time_of(amount), cond)
         return self.noise.classes.map(softmax, self.noise.with_evidence(logits, x, amount))
-
-    @property
-    def conditionals(self) -> Callable[[Tensor], Tensor] | None:
-        return None if self.noise.mask is None else self.given_others
-
-    @torch.no_grad()
-    def given_others(self, x: Tensor) -> Tensor:
-        """Return the probabilities of each position given all others, from one network call for each position."""
-        assert self.noise.mask is not None
-        check_classes(self.model, x)
-        flat, size, cond = x.long().flatten(1), x[0].numel(), self.model.checked_cond(None, len(x))
-        t = self.noise.schedule.time_of(torch.tensor([1 / size])).expand(len(x))
-        found = []
-        for position in range(size):
-            hidden = flat.clone()
-            hidden[:, position] = self.noise.mask
-            logits = self.model.evaluated_logits(hidden.view_as(x), t, cond)
-            logits = logits if self.noise.classes.columns else logits.flatten(1, -2)
-            found.append(torch.softmax(self.noise.classes.at(logits, position), dim=-1))
-        if self.noise.classes.columns:
-            return torch.cat([found[c] for _, members, _ in self.noise.classes.groups for c in members], dim=1)
-        return torch.stack(found, dim=1).view(*x.shape, self.noise.num_classes)

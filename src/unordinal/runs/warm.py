@@ -62,10 +62,15 @@ class WarmStart:
         is_cut = "alphabet" in vars(config.data) and "cut" not in vars(config.data)
         return is_cut and not self.spec.ends and getattr(config.data, "length", None) is None
 
-    def vocabulary_for(self, own: Vocabulary | None) -> Vocabulary | None:
-        """Return the vocabulary of the ancestor, with the characters of new data that it lacks as further classes."""
+    def vocabulary_for(self, own: Vocabulary | None, *, is_asked: bool) -> Vocabulary | None:
+        """Return the vocabulary of the ancestor, with the characters of new data that it lacks as further classes.
+
+        Args:
+            own: the vocabulary of the new data.
+            is_asked: whether the user asked for it.
+        """
         old = self.spec.vocabulary
-        if old is not None and own is not None and "tokens" in (old.kind, own.kind) and old != own:
+        if old is not None and own is not None and is_asked and "tokens" in (old.kind, own.kind) and old != own:
             raise ValueError(f"{self.reference} has other tokens; leave out `alphabet`, so that its own are taken")
         if old is None or own is None or not old.symbols:
             return old
