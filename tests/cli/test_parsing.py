@@ -255,7 +255,7 @@ def test_an_argument_that_may_be_left_out_stands_in_brackets() -> None:
 def test_the_real_commands(cli: Cli) -> None:
     short = cli("train", "arm", "--help").out
     options = [line for line in short.splitlines() if line.startswith("  --")]
-    assert len(options) == 10
+    assert len(options) == 12
     assert "unordinal train arm --data book.txt --minutes 5\n" in short
     whole = cli("train", "cityscapes/multinomial", "--help-all").out
     assert "--no-flips" in whole

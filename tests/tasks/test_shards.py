@@ -87,7 +87,7 @@ def test_the_command_writes_a_folder_and_goes_on_with_it(cli: Cli, tmp_path: Pat
     first = cli(*words)
     assert first.code == 0, first.err
     assert "40 samples in 2 files" in first.err
-    assert "0 of them drawn now" in cli(*words).err
+    assert "0 files drawn now" in cli(*words).err
     refused(cli(*words, "--temperature", "0.5"), "drawn otherwise (other settings)")
     refused(cli(*words, "--json"), "is a folder of samples")
     refused(cli(*words[:3], 40, "--batch-size", 0), "--batch-size must be a whole number of at least 1")
