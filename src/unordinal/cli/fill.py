@@ -95,7 +95,8 @@ def fill_table(args: FillArgs, values: dict[str, Any]) -> int:
     frame, num = fill_rows(run.model, run.spec, FillRows(str(args.file), **values, progress=progress))
     write_frame(frame, args.out, shows=not args.json)
     to = "" if args.out is None else f"; the table is in {args.out}"
-    say(f"{counted(num, 'cell')} filled{to}.")
+    done = "with their probabilities" if values.get("how") == "probabilities" else "filled"
+    say(f"{counted(num, 'cell')} {done}{to}.")
     if args.json:
         print_json({"cells": num, "rows": len(frame), "out": None if args.out is None else str(args.out)})
     return 0

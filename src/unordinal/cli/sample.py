@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from unordinal.api import Run
+    from unordinal.tasks.asking import Sample
     from unordinal.tasks.drawing import Samples
 
 RECONSTRUCTED = 8  # maps at a time
@@ -79,8 +80,7 @@ def main(words: Words) -> int:
     asked = Sample(**values, progress=progress)
     check_arguments(args)
     run = args.load(args.run)
-    if asked.invalid == "resample" and not run.model.has_invalid_codes:
-        say("Note: this model has no invalid codes; there is nothing to resample.")
+    tell_about(asked, run)
     if args.out is not None and is_folder(args.out):
         if asked.unique or asked.novel:
             raise ValueError(
@@ -122,6 +122,18 @@ def main(words: Words) -> int:
         result |= {"temperature": asked.temperature, "prompt": asked.prompt, "seed": asked.seed}
         print_json({**result, "run": args.run})
     return 0
+
+
+def tell_about(asked: "Sample", run: "Run") -> None:
+    """Say what a request means for this run, where it is not what it seems."""
+    from unordinal.tasks.reading import read
+
+    if asked.invalid == "resample" and not run.model.has_invalid_codes:
+        say("Note: this model has no invalid codes; there is nothing to resample.")
+    if isinstance(asked.prompt, str) and run.vocabulary is not None:
+        altered = read(asked.prompt, run.vocabulary).num_altered
+        if altered:
+            say(f"Note: the model's alphabet lacks {counted(altered, 'character')} of the prompt, read as others.")
 
 
 def write_rows(args: SampleArgs, run: "Run", drawn: "Samples", seed: int) -> int:

@@ -142,6 +142,8 @@ class DataSpec:
             return None
         pairs = given.items() if isinstance(given, dict) else [str(text).partition("=")[::2] for text in given]
         values = {str(name).strip(): value for name, value in pairs}
+        if len(values) < len(given):
+            raise ValueError(f"`label` names a label twice: {' '.join(map(str, given))}; give each once")
         if not self.labels:
             raise ValueError(f"`label` is for models that were trained with labels; {self.name} has none")
         for name in values:

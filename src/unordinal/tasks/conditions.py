@@ -81,7 +81,7 @@ def allowed_classes(column: Column, sign: str, value: str, text: str) -> np.ndar
     for low, high in bounds:
         both = [holds[sign](low), holds[sign](high)]
         if both[0] != both[1]:
-            near = f"{column.parsed(low)} or {column.parsed(high + column.spacing)}"
+            near = " or ".join(column.shown(edge, edge) for edge in (low, high + column.spacing))
             raise ValueError(f"{text!r} cuts the bin {column.shown(low, high)} of {column.name}; use {near}")
         inside.append(both[0])
     return np.array(inside + [False] * (len(column.classes) - len(inside)))  # neither `other` nor `missing`
