@@ -14,9 +14,6 @@ from unordinal.data.vocabularies import Vocabulary
 from unordinal.model import CategoricalModel
 from unordinal.runs.folder import RunFolder
 
-GENTLER = 0.3  # the learning rates of a warm start over those of a cold one
-WARM_UP = 100  # steps
-
 
 @dataclass(frozen=True)
 class WarmStart:
@@ -44,18 +41,17 @@ class WarmStart:
         return WarmStart(reference, config, spec, weights, hashlib.sha256(folder.weights.read_bytes()).hexdigest())
 
     def adapted(self, config: RunConfig) -> RunConfig:
-        """Return a configuration with the model of the ancestor, and learning rates that suit a warm start."""
+        """Return a configuration with the model of the ancestor.
+
+        The learning rates and the warm-up are those of a cold start: lower ones did worse (docs/results.md).
+        """
         if config.recipe != self.config.recipe:
             raise ValueError(
                 f"{self.reference} was trained as {self.config.recipe}; {config.recipe} cannot start from it"
             )
-        train, optim = config.train, config.optim
-        train = replace(train, lr=GENTLER * train.lr)
-        optim = replace(optim, matrix_lr=GENTLER * optim.matrix_lr, warmup=max(optim.warmup, WARM_UP))
         data = config.data.adapted(length=self.spec.event_shape[0]) if self.keeps_length(config) else config.data
         ancestor = Ancestor(self.reference, self.sha256)
-        given = {"data": data, "model": self.config.model, "train": train, "optim": optim, "init": ancestor}
-        return replace(config, size=self.config.size, **given)  # type: ignore[arg-type]
+        return replace(config, size=self.config.size, data=data, model=self.config.model, init=ancestor)
 
     def keeps_length(self, config: RunConfig) -> bool:
         """Return whether a text that is cut into windows takes over the length of the ancestor's."""
