@@ -34,6 +34,17 @@ def test_labels_are_found(trained: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["accuracy"] is None
 
 
+def test_labels_are_found_from_another_folder(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    words = ["train", "arm", "--data", "names.txt", "--lines", "--labels", "kinds.txt", "--steps", "1"]
+    assert run([*words, "--model.net.width", "8", "--model.net.num-heads", "1", "--out", "here"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert run(["classify", str(trained / "here")]) == 0
+    assert "of those with a label were right" in capsys.readouterr().err
+
+
 def test_samples_of_a_label_are_lines(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", str(trained / "run"), "--num", "6", "--label", "label=high", "--guidance", "3", "--unique"]
     assert run(words) == 0

@@ -58,7 +58,7 @@ NETWORKS: dict[str, tuple[ModelSettings, int]] = {
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_batches_are_cut_to_suit_the_network_on_a_cpu_and_left_whole_on_a_gpu(network: str) -> None:
-    """The fewest parts of a batch that hold no more than so many symbols each, by trying all of them."""
+    """Compare with the fewest parts that hold at most the allowed number of symbols each, found by trying all."""
     settings, most = NETWORKS[network]
     for size in (2, 256, 1000, 5000):
         model = settings.build(DataSpec("tiny", 3, (size,)))

@@ -47,6 +47,8 @@ def main(words: Words) -> int:
     for number, (value, probability) in enumerate(zip(found.values, best, strict=True)):
         row = {"example": number + 1, found.label.name: value, "probability": probability}
         row["probabilities"] = dict(zip(names, found.probabilities[number].tolist(), strict=True))
+        if found.error is not None:
+            row["error"] = float(found.error[number])  # of the log-odds of the two likeliest values
         if run.vocabulary is not None:
             row["text"] = run.spec.show(split[number])
         elif split.names:

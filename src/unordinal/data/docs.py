@@ -45,15 +45,19 @@ def docstrings(library: Path, progress: Progress) -> dict[str, list[str]]:
     return found
 
 
-def docstrings_of(path: Path) -> Iterator[str]:
-    """Yield the docstrings of a source file without their indentation."""
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the nodes of the syntax tree of a source file; none if the file has errors, as a few of Python's do."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in old sources
-            tree = ast.parse(path.read_bytes())
+            return list(ast.walk(ast.parse(path.read_bytes())))
     except (SyntaxError, ValueError):
-        return  # some versions contain files with deliberate syntax errors
-    for node in ast.walk(tree):
+        return []
+
+
+def docstrings_of(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a source file without their indentation."""
+    for node in nodes_of(path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             # ASCII only, so that characters and bytes are equally many; this leaves out few docstrings

@@ -1,5 +1,6 @@
 """Data sets from FASTA files: DNA, RNA or protein sequences with one class per letter."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -44,6 +45,10 @@ class FastaSource(FileSource):
     key: ClassVar[str] = "fasta"
     usage: ClassVar[str] = "fasta:PATH"
     description: ClassVar[str] = "your own DNA, RNA or protein sequences, one class per letter"
+
+    def moved(self, move: Callable[[str], str]) -> Source:
+        labels = None if self.label_file is None else move(self.label_file)
+        return replace(self, path=move(self.path), label_file=labels)
 
     def for_model(self, spec: DataSpec, own: Source, split: str | None) -> Source:
         return super().for_model(spec, own, split).adapted(records="examples" if spec.ends else "joined")

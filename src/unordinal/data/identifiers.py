@@ -2,7 +2,6 @@
 
 import ast
 import sysconfig
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unordinal.data.docs import source_files
+from unordinal.data.docs import nodes_of, source_files
 from unordinal.data.lines import LineSettings
 from unordinal.progress import Progress
 
@@ -44,13 +43,7 @@ class NamesSource(LineSettings):
 
 def names_in(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the names that a source file defines, and what each is: exception, class, function, constant, argument."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in old sources
-            tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # some versions contain files with deliberate syntax errors
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.ClassDef):
             yield node.name, "exception" if node.name.endswith(EXCEPTIONS) else "class"
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -96,7 +96,8 @@ class LinesSource(LineSettings):
         return Path(self.path).name if self.path else "the texts"
 
     def moved(self, move: Callable[[str], str]) -> Source:
-        return replace(self, path=move(self.path)) if self.path else self
+        labels = None if self.label_file is None else move(self.label_file)
+        return replace(self, path=move(self.path) if self.path else "", label_file=labels)
 
     def for_model(self, spec: DataSpec, own: Source, split: str | None) -> Source:
         source = super().for_model(spec, own, split)

@@ -105,7 +105,7 @@ def classify(model: CategoricalModel, spec: DataSpec, split: Split, asked: Class
 
 
 def place_of_label(spec: DataSpec, asked: Classify) -> int:
-    """Return which label of a model is asked for; raise a ValueError if there is none."""
+    """Return the place of the label that the user asks for; raise a ValueError if the model lacks it."""
     names = [label.name for label in spec.labels]
     if not names:
         raise ValueError(f"`classify` is for models that were trained with labels; {spec.name} has none")
