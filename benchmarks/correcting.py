@@ -24,6 +24,7 @@ import torch
 from arguments import given
 from contexts import probabilities
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from unordinal.api import load
 from unordinal.cli.parsing import POSITIONAL
@@ -31,8 +32,9 @@ from unordinal.data import load_data
 from unordinal.data.splits import Data
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.counts import CountModel
-from unordinal.tasks.beam import beam_search
+from unordinal.tasks.channel import substitutions
 from unordinal.tasks.correcting import diffusion_posterior
+from unordinal.tasks.search import search
 
 K, LENGTH, ORDER, CANDIDATES = 27, 256, 5, 4
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -58,27 +60,9 @@ class Args:
     """Candidates of the beam search."""
     most_spoilt: float = 0.001
     """Also show figures at the lowest threshold that spoils at most this share of the good characters of val."""
-    typos: bool = False
-    """Instead of random substitutions, show a dozen of the mistakes that people make."""
     out: Path | None = None
     """Write the figures to this JSON file."""
 
-
-TYPOS = (
-    "the goverment of france was reformed",  # a letter is missing
-    "the existance of god is a question of philosophy",
-    "he wrote a grammer of the english language",
-    "the two parts of the book are seperate",
-    "they declared an independant state in the north",
-    "they did not recieve any money for it",  # two letters changed places
-    "thier army was defeated in the war",  # likewise
-    "this is definately one of the best known examples",
-    "the gregorian calender was introduced in rome",
-    "an experiment gave consistant results",
-    "the city which was the capitol of the empire",  # a word that exists
-    "it was begining to be used in the middle ages",  # a letter is missing
-)
-"""Mistakes that people make, among them some that no substitution mends."""
 
 Posterior = Callable[[Tensor, float], Tensor]
 """Probabilities of the clean symbols (N, L, K) of observed ones (N, L) at a rate of errors."""
@@ -201,9 +185,14 @@ def contestants(args: Args, data: Data) -> dict[str, Callable[[], Posterior]]:
 
     def beam() -> Posterior:
         model = load(args.arm).model
-        return lambda x, rate: torch.cat(
-            [beam_search(model, part, error_rate=rate, beam=args.beam).posterior for part in x.split(8)]
-        )
+
+        def posterior(x: Tensor, rate: float) -> Tensor:
+            parts = (search(model, substitutions(K, rate), part, beam=args.beam) for part in x.split(8))
+            found = [one for part in parts for one in part]
+            each = [torch.softmax(f.scores, 0) @ one_hot(torch.stack(f.texts), K).double().flatten(1) for f in found]
+            return torch.stack(each).view(*x.shape, K)
+
+        return posterior
 
     return {
         "single pass": lambda: single_pass(1),
@@ -214,18 +203,7 @@ def contestants(args: Args, data: Data) -> dict[str, Callable[[], Posterior]]:
     }
 
 
-def show_typos(args: Args) -> None:
-    """Print what both models make of mistakes of people."""
-    single, joint = load(args.uniform), load(args.arm)
-    for text in TYPOS:
-        print(f"{text}\n  single pass: {single.correct(text, error_rate=0.05).text}")
-        print(f"  beam:        {joint.correct(text, error_rate=0.05, beam=args.beam).text}", flush=True)
-
-
 def main(args: Args) -> None:
-    if args.typos:
-        show_typos(args)
-        return
     data = load_data(args.data, alphabet="text8", split=args.split, length=LENGTH)
     chosen = {name: make for name, make in contestants(args, data).items() if name in (args.contestants or (name,))}
 

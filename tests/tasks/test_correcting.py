@@ -1,6 +1,5 @@
 """Corrections, compared with Bayes' rule on a space that can be enumerated."""
 
-import itertools
 import math
 from typing import Any
 
@@ -12,17 +11,17 @@ from torch import Tensor, nn
 from unordinal.data.spec import DataSpec
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.diffusion.continuous import ContinuousUniformNoise
-from unordinal.model import CategoricalModel
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
 from unordinal.tasks.correcting import (
     TOO_HIGH,
     Correct,
-    autoregressive_posterior,
+    Suggestion,
     correct,
-    correct_reading,
     diffusion_posterior,
+    is_name,
+    replaced_letters,
 )
 from unordinal.tasks.reading import read
 
@@ -92,39 +91,18 @@ def causal_model() -> AutoregressiveModel:
     return model.eval()
 
 
-@torch.no_grad()
-def test_a_full_beam_finds_the_exact_maximum_and_posterior() -> None:
-    model, rate = causal_model(), 0.2
-    log_p = model.log_prob(STATES)
-    onehot = torch.nn.functional.one_hot(STATES, K).double()
-    for index, observed in enumerate(STATES[::5]):
-        joint = log_p + channel(rate)[:, 5 * index].log()
-        found = autoregressive_posterior(model, observed, error_rate=rate, beam=K**L)
-        torch.testing.assert_close(found, torch.einsum("s,slk->lk", torch.softmax(joint, 0), onehot))
-        narrow = autoregressive_posterior(model, observed, error_rate=rate, beam=1)
-        torch.testing.assert_close(narrow.sum(-1), torch.ones(L, dtype=torch.float64))
-    fixed = torch.tensor([True, False, False, True])
-    found = autoregressive_posterior(model, STATES[40], error_rate=rate, beam=K**L, is_fixed=fixed)
-    assert torch.equal(found.argmax(-1)[fixed], STATES[40][fixed])
-    assert found[0, STATES[40][0]] == pytest.approx(1)
-
-
 def test_suggestions_name_the_place_the_symbols_and_the_probability() -> None:
     reading = read("Cab, c", Vocabulary("chars", " abc"))
 
-    def posterior(x: Tensor, is_fixed: Tensor, advance: object) -> Tensor:
+    def posterior(x: Tensor, is_fixed: Tensor) -> Tensor:
         p = torch.nn.functional.one_hot(x, 4).double()
         p[0], p[3], p[4] = (torch.tensor(v).double() for v in ([0, 0.9, 0, 0.1], [0, 1, 0, 0], [0, 0.4, 0.3, 0.3]))
         return p
 
-    found = correct_reading(reading, posterior)
-    assert found.text == "Aab, c"  # the comma is protected, and the last one is not sure enough
-    (suggestion,) = found.suggestions
-    assert (suggestion.start, suggestion.old, suggestion.new) == (0, "C", "A")
-    assert suggestion.probability == pytest.approx(0.9)
-    assert correct_reading(reading, posterior, threshold=0.35).text == "Aab, a"
-    for text in ("", "1, 2", "\n"):
-        assert correct_reading(read(text, Vocabulary.text8()), posterior).text == text
+    first, second = replaced_letters(reading, ~reading.is_free, posterior)  # the comma is protected
+    assert (first.start, first.old, first.new) == (0, "C", "A")
+    assert first.probability == pytest.approx(0.9)
+    assert (second.start, second.old, second.new, second.probability) == (5, "c", "a", pytest.approx(0.4))
 
 
 @pytest.mark.parametrize(
@@ -140,19 +118,8 @@ def test_what_cannot_be_is_refused(settings: dict[str, float], message: str) -> 
         diffusion_posterior(exact_model(), STATES[0], **settings)  # type: ignore[arg-type]
 
 
-def test_models_that_cannot_correct_are_refused() -> None:
-    pairs: list[tuple[CategoricalModel, object, str]] = [
-        (causal_model(), diffusion_posterior, "needs a diffusion with uniform noise"),
-        (exact_model(), autoregressive_posterior, "needs an autoregressive model"),
-    ]
-    for (model, method, message), settings in itertools.product(pairs, [{"error_rate": 0.1}]):
-        assert callable(method)
-        given = settings if method is diffusion_posterior else {**settings, "beam": 2}
-        with pytest.raises(ValueError, match=message):
-            method(model, STATES[0], **given)
-
-
 SPEC = DataSpec("letters", K, (L,), Vocabulary("chars", "abc"))
+SPACED = DataSpec("words", K, (L,), Vocabulary("chars", " ab"))
 
 
 def test_a_request_is_answered_by_what_the_model_can_do() -> None:
@@ -165,11 +132,13 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
     assert found.kind == "the model's"
     assert correct(exact_model(), SPEC, Correct(text, error_rate=0.3, passes=3)).kind == TOO_HIGH
     model = causal_model()
-    p = autoregressive_posterior(model, STATES[7], error_rate=0.3, beam=9)
-    expected = "".join("abc"[v] for v in torch.where(p.max(-1).values >= 0.6, p.argmax(-1), STATES[7]).tolist())
+    joint = model.log_prob(STATES) + channel(0.3)[:, 7].log()  # this alphabet has a channel of substitutions
+    expected = "".join("abc"[v] for v in STATES[int(joint.argmax())])
     for method in (None, "beam"):
-        asked = Correct(text, error_rate=0.3, threshold=0.6, method=method, beam=9)
+        asked = Correct(text, error_rate=0.3, threshold=0.0, method=method, beam=81)
         assert correct(model, SPEC, asked).text == expected
+    for nothing in ("1, 2", "\n"):
+        assert correct(causal_model(), SPACED, Correct(nothing)).text == nothing
     for given, asked, message in (
         (model, Correct(text, method="pass"), "needs a diffusion with uniform noise"),
         (exact_model(), Correct(text, method="beam"), "`method` beam needs an autoregressive model"),
@@ -190,7 +159,7 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
         ({"error_rate": 0.0}, "`error_rate` must be a number above 0 and below 1, got 0"),
         ({"error_rate": 1.0}, "`error_rate` must be a number above 0 and below 1, got 1"),
         ({"beam": 0}, "`beam` must be a whole number of at least 1, got 0"),
-        ({"method": "bem"}, "`method` must be one of pass, beam, got 'bem'"),
+        ({"method": "bem"}, "`method` must be one of beam, pass, got 'bem'"),
         ({"text": 5}, "`text` must be a text"),
         ({"text": ""}, "`text` must be a text with a length of at least 1, got ''"),
     ],
@@ -198,3 +167,10 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
 def test_impossible_requests_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Correct(**{"text": "abc", **settings})
+
+
+def test_names_and_code_are_known_by_their_form() -> None:
+    text = "The cat. Then Ada saw x_tol, tol(3) and NumPy"
+    found = {word: is_name(text, Suggestion(text.index(word), word, "", 1.0)) for word in ("The", "cat", "Then", "saw")}
+    assert not any(found.values())
+    assert all(is_name(text, Suggestion(text.index(word), word, "", 1.0)) for word in ("Ada", "tol", "NumPy"))

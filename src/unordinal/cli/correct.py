@@ -22,35 +22,38 @@ DEFAULTS = {"pass": "pretrained:text8-uniform", "beam": "pretrained:text8-arm"}
 
 @dataclass(frozen=True)
 class CorrectArgs(MachineArgs):
-    """Correct mistyped letters of a text. Only substitutions are corrected: no letter is inserted or left out.
+    """Correct what was mistyped in a text: missing, added, replaced and swapped letters.
 
     The text is an argument, a file, or standard input. On a terminal the changes are shown in colour; otherwise the
     corrected text goes to standard output, byte for byte the same where nothing is suggested.
 
     Examples:
-        unordinal correct "the population of the united ststes" --method beam
-        unordinal correct --file letter.txt --error-rate 0.01 --threshold 0.8
-        cat letter.txt | unordinal correct --method beam > corrected.txt
+        unordinal correct "the goverment was begining to recieve letters"
+        unordinal correct --file letter.txt --threshold 0.9 --careful --keep names.txt
+        cat letter.txt | unordinal correct --method pass > corrected.txt
     """
 
-    FIRST: ClassVar = ("file", "run", "error_rate", "threshold", "method", "passes", "beam", "json")
+    FIRST: ClassVar = ("file", "run", "error_rate", "threshold", "method", "careful", "keep", "beam", "passes", "json")
     text: Annotated[str | None, POSITIONAL] = None
     """The text; without it --file or standard input is read."""
     file: Path | None = None
     """A text file, in UTF-8."""
     run: Annotated[str | None, Flag(metavar="RUN")] = None
-    """A run of a diffusion with uniform noise, or of an autoregressive model; default a bundled model."""
+    """A run of an autoregressive model, or of a diffusion with uniform noise; default a bundled model."""
+    keep: Path | None = None
+    """A text file of words that stay as they are, such as names."""
 
 
 def main(words: Words) -> int:
     from unordinal.tasks.correcting import Correct, correct
 
-    args, values = parse(words, CorrectArgs, Correct, skip=("text",))
+    args, values = parse(words, CorrectArgs, Correct, skip=("text", "keep"))
     text = given_text(args.text, args.file)
     if not text.strip():
         raise ValueError("the text is empty; there is nothing to correct")
-    asked = Correct(text, **values, progress=progress)
-    run = args.load(args.run or DEFAULTS[asked.method or "pass"])
+    keep = () if args.keep is None else tuple(given_text(None, args.keep).split())
+    asked = Correct(text, **values, keep=keep, progress=progress)
+    run = args.load(args.run or DEFAULTS[asked.method or "beam"])
     found = correct(run.model, run.spec, asked)
     if args.json:
         print_json({"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]})
@@ -65,7 +68,7 @@ def main(words: Words) -> int:
 
 
 def coloured(text: str, found: "Correction") -> str:
-    """Return the text with replaced letters struck out, and their replacements in green."""
+    """Return the text with what is replaced struck out, and their replacements in green."""
     parts, done = [], 0
     for s in found.suggestions:
         parts += [text[done : s.start], f"{FAINT}{s.old}{RESET}{STRONG}{s.new}{RESET}"]

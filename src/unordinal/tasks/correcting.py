@@ -1,14 +1,16 @@
-"""Correct substituted symbols of a sequence: the spell-checking of the paper, at the noise level of the errors.
+"""Correct a mistyped text, by a search under an autoregressive model or by one pass of a diffusion.
 
-A uniform diffusion predicts the clean symbols from a noisy sequence. If the noise level equals the error rate of the
-sequence, the prediction is the posterior of every symbol given the whole sequence, and the likeliest symbol is the best
-correction. Only substitutions are corrected: nothing is inserted or deleted.
+The pass is the spell-checking of the paper, at the noise level of the errors. A uniform diffusion predicts the clean
+symbols from a noisy sequence. If the noise level equals the error rate of the sequence, the prediction is the posterior
+of every symbol given the whole sequence, and the likeliest symbol is the best correction. It only replaces symbols;
+`respelling.py` has the search, which inserts and deletes them too.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -17,16 +19,19 @@ from unordinal.data.spec import DataSpec
 from unordinal.diffusion.continuous import noise_of_rate
 from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
-from unordinal.progress import Advance, Progress, ignored, silent
+from unordinal.progress import Advance, ignored
 from unordinal.settings import Range, Request
-from unordinal.tasks.beam import beam_search
+from unordinal.tasks.channel import typing_channel
 from unordinal.tasks.reading import Reading, read
+from unordinal.tasks.respelling import Suggestion, respell
+from unordinal.tasks.search import BEAM
 from unordinal.tasks.windows import batches, joined, windows
 
-ERROR_RATE = 0.02  # by default
-BEAM = 16
+ERROR_RATE = 0.02  # of a pass, by default
+EDIT_RATE = 0.003  # of a search, by default
+SURE = 0.99  # the least probability of a suggestion for a name, where care is asked for
+LONGEST_WORD = 64  # that is looked at around a suggestion
 MARGIN = 32  # how far from the edge of a window a correction counts
-ROWS = 128  # beams of all windows that are searched at a time, which bounds the memory
 BATCH = 16  # windows at a time
 BLOCK = 65_536  # symbols at a time, so that memory is bounded
 MOST_SYMBOLS = 4_000_000  # of one text
@@ -35,40 +40,27 @@ TOO_HIGH = "too high: a pass takes the suggestions of the pass before it for cer
 
 @dataclass(frozen=True)
 class Correct(Request):
-    """Correct mistyped letters of a text. Only substitutions are corrected: no letter is inserted or left out."""
+    """Correct what was mistyped in a text."""
 
     text: Annotated[str, Range(1, served=10_000)]
     """The text, in any characters. Characters that the run's alphabet lacks stay as they are."""
-    error_rate: Annotated[float, Range(above=0, below=1)] = ERROR_RATE
-    """The share of letters that are wrong."""
+    error_rate: Annotated[float | None, Range(above=0, below=1)] = None
+    """The share of letters that are wrong; default 0.003 with beam, 0.02 with pass."""
     threshold: Annotated[float, Range(0, 1)] = 0.5
     """The least probability of a suggestion."""
-    method: Literal["pass", "beam"] | None = None
-    """pass reads the text once with a diffusion; beam searches with an autoregressive model, which is slower, and
-    better where errors stand close together; default what the model can do."""
+    method: Literal["beam", "pass"] | None = None
+    """beam searches with an autoregressive model for what was meant: missing, added, replaced and swapped letters. pass
+    reads the text once with a diffusion, as in the paper: replaced letters only, and much faster. Default what the
+    model can do."""
+    careful: bool = False
+    """Change words that look like names or code (a capital inside a sentence, digits, underscores) only if a suggestion
+    has a probability of at least 0.99."""
+    keep: tuple[str, ...] = ()
+    """Words that stay as they are."""
     passes: Annotated[int, Range(1, served=10)] = 1
     """With pass: how often the text is read, each time with the suggestions so far in place."""
     beam: Annotated[int, Range(1, served=64)] = BEAM
     """With beam: how many candidates are kept."""
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A correction of one symbol.
-
-    Args:
-        position: the position among the symbols that the model sees.
-        start: where the symbol begins in the text; for arrays, the position again.
-        old: the symbol that was found.
-        new: the symbol that is suggested.
-        probability: the model's probability that the new symbol is the right one.
-    """
-
-    position: int
-    start: int
-    old: str
-    new: str
-    probability: float
 
 
 @dataclass(frozen=True)
@@ -86,45 +78,27 @@ class Correction:
     kind: str = "the model's"
 
 
-Posterior = Callable[[Tensor, Tensor, Advance], Tensor]
-"""Returns the probabilities of the clean symbols (L, K) of an observed sequence (L,), given which of its positions are
-known to be right (L,), and tells how many symbols are done."""
+Posterior = Callable[..., Tensor]
+"""Returns the probabilities of the clean symbols (L, K) of an observed sequence (L,), given as `is_fixed` which of its
+positions are known to be right (L,)."""
 
 
-def correct_reading(
-    reading: Reading, posterior: Posterior, threshold: float = 0.5, *, progress: Progress = silent
-) -> Correction:
-    """Suggest corrections for a text.
-
-    Args:
-        reading: the text as the model sees it.
-        posterior: the probabilities of the clean symbols, from `diffusion_posterior` or `autoregressive_posterior`.
-        threshold: the least probability of a suggestion.
-        progress: receives the number of symbols done.
-    """
-    if len(reading.x) == 0 or not bool(reading.is_free.any()):
-        return Correction(reading.text, ())
-    if len(reading.x) > MOST_SYMBOLS:
-        raise ValueError(
-            f"the text has {len(reading.x):,} symbols, and at most {MOST_SYMBOLS:,} are corrected at a time; cut it"
-        )
+def replaced_letters(reading: Reading, is_fixed: Tensor, posterior: Posterior) -> list[Suggestion]:
+    """Return the symbols that are probably wrong, each with the likeliest symbol in its place."""
     values, indices = torch.empty(len(reading.x), dtype=torch.float64), torch.empty_like(reading.x)
-    with progress("Correcting", len(reading.x)) as advance:
-        for w in windows(len(reading.x), BLOCK, MARGIN):
-            p = posterior(reading.x[w.start : w.stop], ~reading.is_free[w.start : w.stop], advance)
-            best = p[w.first - w.start : w.last - w.start].max(dim=-1)
-            values[w.first : w.last], indices[w.first : w.last] = best.values, best.indices
-    is_changed = (indices != reading.x) & reading.is_free & (values >= threshold)
+    for w in windows(len(reading.x), BLOCK, MARGIN):
+        p = posterior(reading.x[w.start : w.stop], is_fixed=is_fixed[w.start : w.stop])
+        best = p[w.first - w.start : w.last - w.start].max(dim=-1)
+        values[w.first : w.last], indices[w.first : w.last] = best.values, best.indices
+    is_changed = (indices != reading.x) & ~is_fixed
     if reading.vocabulary.kind == "bytes":  # a byte that is no ASCII character would break its neighbours
         is_changed &= (indices >= 32) & (indices < 127)
     suggestions = []
     for position in torch.nonzero(is_changed).flatten().tolist():
         start, end = reading.spans[position]
         old, new = reading.text[start:end], reading.symbol(int(indices[position]))
-        found = Suggestion(position, start, old, reading.in_case_of(old, new), float(values[position]))
-        suggestions.append(found)
-    changes = {found.position: int(indices[found.position]) for found in suggestions}
-    return Correction(reading.written(changes), tuple(suggestions))
+        suggestions.append(Suggestion(start, old, reading.in_case_of(old, new), float(values[position])))
+    return suggestions
 
 
 def check_rate(rate: float, num_classes: int) -> None:
@@ -192,61 +166,67 @@ def diffusion_posterior(
     return p
 
 
-def autoregressive_posterior(
-    model: CategoricalModel,
-    x: Tensor,
-    *,
-    error_rate: float,
-    beam: int,
-    is_fixed: Tensor | None = None,
-    advance: Advance = ignored,
-) -> Tensor:
-    """Return the probabilities of the clean symbols (L, K) of observed ones (L,), by beam search; see `beam_search`.
-
-    Long sequences are cut into windows, of which some are searched at a time.
-    """
-    if model.stepper is None:
-        raise ValueError("`method` beam needs an autoregressive model (arm); use `method` pass with a diffusion")
-    check_rate(error_rate, model.num_classes)
-    size = model.event_shape[0]
-    margin = min(MARGIN, (size - 1) // 2)
-    cut = windows(len(x), size, margin)
-    fixed = torch.zeros_like(x, dtype=torch.bool) if is_fixed is None else is_fixed
-    parts: list[Tensor] = []
-    at_once = max(1, ROWS // beam)
-    for start in range(0, len(cut), at_once):
-        some = cut[start : start + at_once]
-        z, stay = (torch.stack([v[w.start : w.stop] for w in some]) for v in (x, fixed))
-        symbols = sum(w.last - w.first for w in some)
-        searched = beam_search(
-            model, z, error_rate=error_rate, beam=beam, is_fixed=stay, advance=partial(scaled, advance, symbols)
-        )
-        parts += searched.posterior.unbind(0)
-    return joined(cut, parts)
-
-
-def scaled(advance: Advance, whole: float, part: float) -> None:
-    """Report progress: `part`, a fraction of 1, of `whole` units of work."""
-    advance(whole * part)
-
-
 def correct(model: CategoricalModel, spec: DataSpec, asked: Correct) -> Correction:
-    """Correct the substituted letters of a text.
+    """Correct what was mistyped in a text.
 
     Args:
-        model: a diffusion of sequences with uniform noise, or an autoregressive model.
+        model: an autoregressive model of sequences, or a diffusion with uniform noise.
         spec: the description of its data, which are text.
         asked: the request.
     """
     vocabulary = spec.text_vocabulary("correct")
-    check_rate(asked.error_rate, model.num_classes)
     method = asked.method or ("beam" if model.stepper is not None else "pass")
-
-    def posterior(x: Tensor, is_fixed: Tensor, advance: Advance) -> Tensor:
-        settings: Any = {"error_rate": asked.error_rate, "is_fixed": is_fixed, "advance": advance}
+    rate = asked.error_rate or (EDIT_RATE if method == "beam" else ERROR_RATE)
+    check_rate(rate, model.num_classes)
+    reading = read(asked.text, vocabulary)
+    if len(reading.x) > MOST_SYMBOLS:
+        raise ValueError(
+            f"the text has {len(reading.x):,} symbols, and at most {MOST_SYMBOLS:,} are corrected at a time; cut it"
+        )
+    is_fixed = ~reading.is_free
+    if len(reading.x) == 0 or bool(is_fixed.all()):
+        return Correction(asked.text, ())
+    with asked.progress("Correcting", len(reading.x)) as advance:
         if method == "beam":
-            return autoregressive_posterior(model, x, beam=asked.beam, **settings)
-        return diffusion_posterior(model, x, passes=asked.passes, **settings)
+            channel = typing_channel(vocabulary, rate)
+            found = respell(model, channel, reading, is_fixed, beam=asked.beam, advance=advance)
+        else:
+            posterior = partial(diffusion_posterior, model, error_rate=rate, passes=asked.passes, advance=advance)
+            found = replaced_letters(reading, is_fixed, posterior)
+    words = frozenset(word.casefold() for word in asked.keep)
+    found = [s for s in found if not is_kept(asked.text, s, words)]
+    least = [SURE if asked.careful and is_name(asked.text, s) else asked.threshold for s in found]
+    sure = [s for s, limit in zip(found, least, strict=True) if s.probability >= limit]
+    kind = TOO_HIGH if method == "pass" and asked.passes > 1 else "the model's"
+    return Correction(with_suggestions(asked.text, sure), tuple(sure), kind)
 
-    found = correct_reading(read(asked.text, vocabulary), posterior, asked.threshold, progress=asked.progress)
-    return replace(found, kind=TOO_HIGH) if method == "pass" and asked.passes > 1 else found
+
+def with_suggestions(text: str, suggestions: list[Suggestion]) -> str:
+    """Return a text with suggestions, which are in its order, in place."""
+    parts, done = [], 0
+    for s in suggestions:
+        parts += [text[done : s.start], s.new]
+        done = s.start + len(s.old)
+    return "".join([*parts, text[done:]])
+
+
+def is_kept(text: str, suggestion: Suggestion, words: frozenset[str]) -> bool:
+    """Return whether a suggestion would change one of some words, given in small letters."""
+    start, end = suggestion.start, suggestion.start + len(suggestion.old)
+    first = max(0, start - LONGEST_WORD)
+    near = re.finditer(r"\w+", text[first : end + LONGEST_WORD]) if words else ()
+    return any(w.group().casefold() in words and first + w.start() < end and first + w.end() > start for w in near)
+
+
+def is_name(text: str, suggestion: Suggestion) -> bool:
+    """Return whether what is to be replaced looks like a name or like code.
+
+    >>> [is_name("So Ada ran my_tol.", Suggestion(*found, "", 1.0)) for found in ((0, "So"), (3, "Ada"), (14, "tol"))]
+    [False, True, True]
+    """
+    start, end = suggestion.start, suggestion.start + len(suggestion.old)
+    before, after = text[:start], text[end:]
+    has_capitals = any(letter.isupper() for letter in suggestion.old[1:])
+    is_inside = suggestion.old[:1].isupper() and re.search(r"[\w,;:] +$", before[-LONGEST_WORD:]) is not None
+    has_signs = re.search(r"[\d_@/\\.#<=$-]$", before[-1:]) or re.match(r"[\d_@/\\#>=(]|\.\w", after)
+    return has_capitals or is_inside or has_signs is not None

@@ -1,0 +1,90 @@
+"""Alignments, the case of suggestions, and their probabilities."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from mistyping import causal_model, light_channel, random_channel
+
+from unordinal.data.vocabularies import Vocabulary
+from unordinal.progress import ignored
+from unordinal.tasks.channel import typing_channel
+from unordinal.tasks.reading import read
+from unordinal.tasks.respelling import aligned, joint_scores, pieces_of, respell, written
+from unordinal.tasks.search import padded
+from unordinal.tasks.windows import Window
+
+TEXT8 = Vocabulary.text8()
+
+
+def respelt(typed: str, clean: str) -> list[tuple[int, str, str]]:
+    """Return what the words of a typed text become if a clean text was meant."""
+    reading = read(typed, TEXT8)
+    channel, y = typing_channel(TEXT8, 0.01), TEXT8.encode(clean).long()
+    pieces = pieces_of(y, reading.x, channel, ~reading.is_free, 0)
+    window = Window(0, len(reading.x), 0, len(reading.x))
+    found = [written(reading, window, piece, y) for piece in pieces]
+    return [(start, old, new) for start, old, new in found if old != new]
+
+
+@pytest.mark.parametrize(
+    ("typed", "clean", "expected"),
+    [
+        ("the goverment fell", "the government fell", [(4, "goverment", "government")]),
+        ("The GOVERMENT, 1999", "the government ", [(4, "GOVERMENT", "GOVERNMENT")]),
+        ("Teh cat", "the cat", [(0, "Teh", "The")]),
+        ("Htis is", "this is", [(0, "Htis", "This")]),
+        ("Nglish", "english", [(0, "Nglish", "English")]),
+        ("a lettter", "a letter", [(2, "lettter", "letter")]),
+        ("alot of it", "a lot of it", [(0, "alot", "a lot")]),
+        ("in to it", "into it", [(0, "in to", "into")]),
+        ("Zoé acted", "zoe acted", []),
+        ("Zoé actd", "zoe acted", [(4, "actd", "acted")]),
+        ("Naïvly", "naively", [(0, "Naïvly", "Naïvely")]),
+    ],
+)
+def test_words_come_back_in_their_case(typed: str, clean: str, expected: list[tuple[int, str, str]]) -> None:
+    assert respelt(typed, clean) == expected
+
+
+def test_an_alignment_has_the_least_cost_and_covers_both_texts() -> None:
+    channel = random_channel(3)
+    clean, typed = torch.tensor([0, 1, 2, 2, 0]), torch.tensor([1, 0, 2, 0, 0])
+    steps = aligned(clean, typed, channel, torch.zeros(5, dtype=torch.bool))
+    assert (steps[0].i, steps[0].j, steps[-1].i_end, steps[-1].j_end) == (0, 0, 5, 5)
+    assert all(a.i_end == b.i and a.j_end == b.j for a, b in itertools.pairwise(steps))
+
+
+@torch.no_grad()
+def test_a_suggestion_is_weighed_against_the_text_as_typed_and_its_rivals() -> None:
+    """In an alphabet without a space, with few errors, the probability is that of Bayes' rule over the candidates."""
+    vocabulary = Vocabulary("chars", "ab")
+    model, channel = causal_model(2, 12), light_channel(2, 0.3, seed=5)
+    reading = read("abba", vocabulary)
+    found = respell(model, channel, reading, ~reading.is_free, beam=4, advance=ignored)
+    for suggestion in found:
+        assert 0 <= suggestion.probability <= 1
+        assert "abba"[suggestion.start :].startswith(suggestion.old)
+    rows = [torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0])]
+    scores = joint_scores(model, channel, reading.x, ~reading.is_free, rows)
+    assert model.stepper is not None
+    for row, score in zip(rows, scores.tolist(), strict=True):
+        prior = float(model.stepper.log_probs(row.unsqueeze(0)).sum())
+        expected = prior + float(channel.log_prob(reading.x.unsqueeze(0), padded([row])))
+        assert score == pytest.approx(expected)
+        assert math.isfinite(score)
+
+
+def test_long_texts_are_cut_into_windows_that_agree(tmp_path: Path) -> None:
+    from unordinal.api import load
+
+    run = load("pretrained:text8-arm")
+    sentence = "the goverment of the country was begining to recieve the letters of the people "
+    found = run.correct(sentence * 5)
+    assert (
+        found.text
+        == sentence.replace("goverment", "government").replace("begining", "beginning").replace("recieve", "receive")
+        * 5
+    )
