@@ -3,7 +3,7 @@
 `CategoricalModel` has a property for each part, which is None for models without it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,6 +54,25 @@ class Conditional:
     log_probs: Callable[..., list[Tensor]]
     spread: Callable[[Tensor, int], Tensor] | None = None
     quick: Callable[..., list[Tensor]] | None = None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Some positions of examples, and how likely each class is there, given the positions that were visited before.
+
+    Args:
+        places: the positions, numbered row by row, of shape (P,).
+        logits: of shape (N, P, K); if examples may end early, the last class is the end.
+    """
+
+    places: Tensor
+    logits: Tensor
+
+
+Visits = Callable[..., Generator[Visit, Tensor, None]]
+"""Visits every position of `num` examples once, in an order that does not depend on them. After
+each visit it is sent the classes (N, P) that are there. The product of their probabilities is the likelihood of the
+examples in this order, so that a coder can write and read them."""
 
 
 class Stepper(Protocol):

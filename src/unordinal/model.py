@@ -19,6 +19,7 @@ from unordinal.abilities import (
     Stepper,
     Times,
     TrainingHooks,
+    Visits,
     Weights,
 )
 from unordinal.checks import as_classes, check_classes, check_range
@@ -101,6 +102,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def conditional(self) -> Conditional | None:
         """The distribution of one position given some others, with the rest summed out."""
+        return None
+
+    @property
+    def visits(self) -> Visits | None:
+        """Visits one position after another in a fixed order, for coding; models that can predict them so."""
         return None
 
     @property

@@ -15,6 +15,7 @@ from unordinal.config import RunConfig
 from unordinal.console import say
 from unordinal.data import Data
 from unordinal.data.spec import DataSpec
+from unordinal.data.storage import checksum_of
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.exact import score_pmf
 from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
@@ -30,6 +31,7 @@ from unordinal.settings import method
 from unordinal.tasks.asking import Sample
 from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict
 from unordinal.tasks.classifying import Classified, Classify, classify, place_of_label
+from unordinal.tasks.compressing import Compress, Compressed, Decompress, compress, decompress
 from unordinal.tasks.correcting import Correct, correct
 from unordinal.tasks.distinct import keys_of
 from unordinal.tasks.drawing import Samples, sample
@@ -129,6 +131,15 @@ class Run:
         loaded = data_for(self, asked.data, asked.progress, is_whole=asked.split is None)
         return classify(self.model, self.spec, loaded.split(asked.split or "test"), asked)
 
+    def compressed(self, asked: Compress, reference: str = "") -> Compressed:
+        """Compress a file; `reference` is what `decompress` will say that the run is called."""
+        checksum = checksum_of(self.folder.weights)
+        return compress(self.model, self.spec, asked, run=reference or self.folder.path.name, checksum=checksum)
+
+    def decompressed(self, asked: Decompress) -> bytes:
+        """Restore a compressed file."""
+        return decompress(self.model, self.spec, asked, checksum=checksum_of(self.folder.weights))
+
     def measured(self, asked: Measure) -> list[Line]:
         """Measure every line of a text, or every example."""
         return measure(self.model, self.spec, asked, self.against(asked))
@@ -141,6 +152,8 @@ class Run:
     sample = method(Sample, lambda run, asked: run.shown(run.drawn(asked)))
     score = method(Evaluate, lambda run, asked: run.scored(asked))
     correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
+    compress = method(Compress, lambda run, asked: run.compressed(asked))
+    decompress = method(Decompress, lambda run, asked: run.decompressed(asked))
     fill = method(Fill, lambda run, asked: run.filled(asked))
     fill_map = method(FillMap, lambda run, asked: fill_map(run.model, run.spec, asked))
     classify = method(Classify, lambda run, asked: run.classified(asked))

@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "correct": 'correct mistyped letters: unordinal correct "a sentense"',
     "fill": 'fill the gaps of a text: unordinal fill "the ____ of the city"',
     "bits": "find the surprising lines of a text, or rows of a table: unordinal bits letters.txt",
+    "compress": "compress a file with a model's own probabilities: unordinal compress book.txt",
+    "decompress": "restore a compressed file: unordinal decompress book.txt.un",
     "predict": "predict a column of a table: unordinal predict RUN people.csv --column income",
     "classify": "find the labels of examples by Bayes' rule: unordinal classify RUN names.txt",
     "report": "compare a synthetic table with the real one: unordinal report people.csv new.csv",

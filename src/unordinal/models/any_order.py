@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unordinal.abilities import Conditional, Marginals, Orders
+from unordinal.abilities import Conditional, Marginals, Orders, Visits
 from unordinal.checks import check_classes, sample_shape
 from unordinal.model import ExactModel, evaluating, given_labels
+from unordinal.models.visiting import by_places
 from unordinal.nets.orders import OrderTransformer
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch, uniform
 from unordinal.progress import current_watcher
@@ -57,6 +58,10 @@ class AnyOrderModel(ExactModel):
     def orders(self) -> Orders:
         """The likelihood of one order."""
         return self.log_prob_of_order
+
+    @property
+    def visits(self) -> Visits:
+        return partial(by_places, self)
 
     def place_log_probs(self, x: Tensor, order: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of each place given those before it in its order (B, L): (B, L)."""

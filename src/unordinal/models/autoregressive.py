@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.abilities import Network, TrainingHooks
+from unordinal.abilities import Network, TrainingHooks, Visits
 from unordinal.checks import as_classes, check_classes, sample_shape
 from unordinal.model import ExactModel, evaluating, given_labels
 from unordinal.models.guidance import GuidedSteps
+from unordinal.models.visiting import by_steps
 from unordinal.nets.classes import ClassTransformer
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
@@ -61,6 +63,10 @@ class AutoregressiveModel(ExactModel):
     @property
     def stepper(self) -> "AutoregressiveStepper":
         return AutoregressiveStepper(self)
+
+    @property
+    def visits(self) -> Visits:
+        return partial(by_steps, self.stepper, self.event_shape[0])
 
     @property
     def network(self) -> Network | None:

@@ -1,12 +1,13 @@
 """Diffusion as a model: a network that predicts x_0, and a noise process around it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Conditional, Network, Orders, Reconstruct, Times, TrainingHooks, Weights
+from unordinal.abilities import Conditional, Network, Orders, Reconstruct, Times, TrainingHooks, Visits, Weights
 from unordinal.checks import check_classes
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
@@ -14,6 +15,7 @@ from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import CategoricalModel, evaluating
 from unordinal.models.denoising import DenoisingNetwork, DiffusionDenoiser
 from unordinal.models.lengths import Lengths
+from unordinal.models.visiting import by_calls
 from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
 
@@ -94,6 +96,11 @@ class Diffusion(CategoricalModel):
         z = torch.where(known < 0, self.noise.mask, known)
         logits = self.evaluated_logits(z, torch.ones(len(z)), self.checked_cond(cond, len(z)))
         return [torch.log_softmax(self.classes.at(logits, place), dim=-1) for place in places]
+
+    @property
+    def visits(self) -> Visits | None:
+        """Visits all positions; where `orders` are, for examples of one length."""
+        return None if self.orders is None or self.ends or self.classes.columns else partial(by_calls, self)
 
     @property
     def weights(self) -> Weights | None:

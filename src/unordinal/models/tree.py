@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.abilities import Conditional, Marginals, TrainingHooks
+from unordinal.abilities import Conditional, Marginals, TrainingHooks, Visits
 from unordinal.checks import sample_shape
 from unordinal.model import ExactModel
+from unordinal.models.visiting import by_branches
 from unordinal.numerics import Rng, draw_categorical, mutual_information, sharpened
 from unordinal.progress import current_watcher
 
@@ -52,6 +54,10 @@ class TreeModel(ExactModel):
     @property
     def marginals(self) -> Marginals:
         return self.log_prob_of_known
+
+    @property
+    def visits(self) -> Visits:
+        return partial(by_branches, self)
 
     @property
     def hooks(self) -> "TreeHooks":
