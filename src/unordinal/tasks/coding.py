@@ -81,7 +81,7 @@ def exchange_all(model: CategoricalModel, sizes: Tensor, exchange: Exchange, cal
         rows, columns = torch.nonzero(is_coded, as_tuple=True)
         cells = torch.stack([rows, visit.places[columns]], dim=1).numpy()
         step = max(1, MOST_NUMBERS // visit.logits.shape[-1])
-        for begin in range(0, len(rows), step):
+        for begin in range(0, len(rows) if visit.logits.shape[-1] > 1 else 0, step):  # a single class needs no bits
             part = slice(begin, begin + step)
             symbols = exchange(cells[part], probabilities(visit.logits[rows[part], columns[part]]))
             x[rows[part], visit.places[columns[part]]] = torch.from_numpy(symbols.astype(np.int64))

@@ -115,7 +115,7 @@ def compress(
                 raise RuntimeError("what was compressed could not be read back; please report this")
             advance(len(rows))
             parts.append(data)
-            chunks.append((len(data), row_checksum(rows, sizes)))
+            chunks.append((len(data), chunk_checksum(data, rows, sizes)))
             bits += some
     archive = packed(replace(header, chunks=tuple(chunks)), parts)
     coded = sum(map(len, parts[1:]))
@@ -135,13 +135,15 @@ def decompress(model: CategoricalModel, spec: DataSpec, asked: Decompress, *, ch
     header, (side, *parts) = unpacked(asked.archive, asked.name)
     if header.model != checksum or header.kind != kind_of(spec):
         raise ValueError(f"{asked.name} was compressed with another model, {header.run or 'without a name'}; give that")
+    if zlib.crc32(side) != header.chunks[0][1]:
+        raise ValueError(f"{asked.name}: {DAMAGED}: what the model cannot write is altered")
     coder = coding_model(model, header.calls)
     rows, begin = [], 0
     with asked.progress("Decompressing", header.num_rows) as advance:
         for data, (_, expected) in zip(parts, header.chunks[1:], strict=True):
             sizes = sizes_of(header, begin, model)
             found = read_safely(coder, data, sizes, header, asked.name, begin)
-            if row_checksum(found, sizes) != expected:
+            if chunk_checksum(data, found, sizes) != expected:
                 raise ValueError(explained(header, asked.name, begin))
             rows.append(found.numpy().astype(np.uint32))
             begin += len(sizes)
@@ -198,9 +200,9 @@ def marked(rows: Tensor, sizes: Tensor) -> Tensor:
     return torch.where(torch.arange(flat.shape[1]) < sizes.unsqueeze(1), flat, -1)
 
 
-def row_checksum(rows: Tensor, sizes: Tensor) -> int:
-    """Return a checksum of what is coded of rows."""
-    return zlib.crc32(marked(rows, sizes).numpy().astype("<i4").tobytes())
+def chunk_checksum(data: bytes, rows: Tensor, sizes: Tensor) -> int:
+    """Return a checksum of a chunk and of what is coded in it."""
+    return zlib.crc32(marked(rows, sizes).numpy().astype("<i4").tobytes(), zlib.crc32(data))
 
 
 def versions() -> dict[str, str]:

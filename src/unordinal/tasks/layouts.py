@@ -149,7 +149,8 @@ def line_bytes(laid: Laid, spec: DataSpec) -> bytes:
     lines = [spec.vocabulary.decode(row[row != spec.num_classes]) for row in laid.rows]
     for number, line in laid.side:
         lines[number] = line
-    return ("\n".join(lines) + "\n" * (laid.facts["is_closed"] is True)).encode("utf-8", "surrogateescape")
+    text = "".join(f"{line}\n" for line in lines)
+    return (text if laid.facts["is_closed"] is True else text[:-1]).encode("utf-8", "surrogateescape")
 
 
 def array_rows(raw: bytes, spec: DataSpec, where: str) -> Laid:
