@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from animals import animals
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,15 @@ def small_server(
 
 @pytest.fixture(scope="session")
 def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the models that come with the package, and small maps."""
+    """A server with the models that come with the package, and small ones of maps, labelled lines and a table."""
+    from unordinal.api import fit
+
     names = [f"pretrained:text8-{name}" for name in ("arm", "absorbing", "uniform")]
-    with running(tmp_path_factory.mktemp("served") / "log", *names, diffusions["maps"]) as found:
+    folder = tmp_path_factory.mktemp("served")
+    small = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 1, "steps": 3, "progress": False}
+    fit("arm", "names", out=folder / "names", **small)
+    fit("chow-liu", animals(200), out=folder / "animals", progress=False)
+    with running(folder / "log", *names, diffusions["maps"], folder / "names", folder / "animals") as found:
         yield found
 
 

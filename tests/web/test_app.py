@@ -76,7 +76,18 @@ def test_an_error_in_a_stream_is_its_last_event(small_server: Any) -> None:
 
 
 def test_fixed_pages_and_their_errors(small_server: Any) -> None:
-    for path in ("/", "/style.css", "/page.js", "/maps.js", "/icon.svg", "/docs", "/docs.js", "/healthz"):
+    for path in (
+        "/",
+        "/style.css",
+        "/page.js",
+        "/parts.js",
+        "/player.js",
+        "/panels/maps.js",
+        "/icon.svg",
+        "/docs",
+        "/docs.js",
+        "/healthz",
+    ):
         answer = small_server.ask(path)
         assert answer.status == 200, path
         assert "default-src 'none'" in answer.headers["content-security-policy"]

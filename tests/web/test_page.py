@@ -1,7 +1,9 @@
 """Every panel of the page, used as a person would, in a real browser; skipped where there is none."""
 
+import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,12 +59,26 @@ def status(page: Any, panel: str, part: str) -> None:
     )
 
 
+def panel_of(page: Any, panel: str) -> Any:
+    """Show a panel, wait for its example, and return it."""
+    page.locator(f'[role="tab"][data-panel="{panel}"]').click()
+    page.wait_for_function(
+        """panel => {
+          const box = document.getElementById(panel), button = box.querySelector('[type=submit]');
+          return !box.hidden && box.dataset.used === 'true' && button.textContent !== 'Stop';
+        }""",
+        arg=panel,
+    )
+    return page.locator(f"#{panel}")
+
+
 def shot(page: Any, panel: str, name: str) -> None:
     if SHOTS:
         Path(SHOTS).mkdir(parents=True, exist_ok=True)
         page.locator(f"#{panel}").screenshot(path=str(Path(SHOTS) / f"{name}.png"))
 
 
+NUM_ERRORS = 6  # of the panel's example that the model mends
 LOOKS = [
     ("phone", "dark"),
     pytest.param("desktop", "light", marks=pytest.mark.slow),
@@ -74,7 +90,7 @@ LOOKS = [
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 def test_text_emerges(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
-        panel = page.locator("#emerge")
+        panel = panel_of(page, "emerge")
         panel.get_by_label("Steps").fill("12")
         panel.get_by_role("spinbutton", name="Letters").fill("40")
         panel.get_by_role("button", name="Draw", exact=True).click()
@@ -94,9 +110,11 @@ def test_text_emerges(opened: Opener, size: str, scheme: str) -> None:
 
 def test_the_first_frame_comes_within_a_second(opened: Opener) -> None:
     with opened() as page:
+        panel_of(page, "emerge")
         seconds = page.evaluate(
             """async () => {
               const began = performance.now();
+              document.querySelector('#emerge [data-role=view]').replaceChildren();
               document.querySelector('#emerge form').requestSubmit();
               const isThere = () => document.querySelector('#emerge [data-role=view] span');
               while (!isThere()) { await new Promise(requestAnimationFrame); }
@@ -108,7 +126,7 @@ def test_the_first_frame_comes_within_a_second(opened: Opener) -> None:
 
 def test_a_link_shows_the_same_again(opened: Opener) -> None:
     with opened() as page:
-        panel = page.locator("#emerge")
+        panel = panel_of(page, "emerge")
         panel.get_by_label("Steps").fill("8")
         panel.get_by_role("spinbutton", name="Letters").fill("24")
         panel.get_by_label("Seed").fill("77")
@@ -122,7 +140,7 @@ def test_a_link_shows_the_same_again(opened: Opener) -> None:
 
 def test_more_steps_than_letters_are_as_many_as_letters(opened: Opener) -> None:
     with opened() as page:
-        panel = page.locator("#emerge")
+        panel = panel_of(page, "emerge")
         panel.get_by_role("spinbutton", name="Letters").fill("10")
         panel.get_by_role("button", name="Draw", exact=True).click()
         status(page, "emerge", "10 network calls")
@@ -131,7 +149,7 @@ def test_more_steps_than_letters_are_as_many_as_letters(opened: Opener) -> None:
 
 def test_another_one_begins_anew_while_one_runs(opened: Opener) -> None:
     with opened() as page:
-        panel = page.locator("#emerge")
+        panel = panel_of(page, "emerge")
         panel.get_by_role("button", name="Draw", exact=True).click()
         page.wait_for_selector("#emerge [data-role=view] span")
         panel.get_by_role("spinbutton", name="Letters").fill("16")
@@ -142,7 +160,7 @@ def test_another_one_begins_anew_while_one_runs(opened: Opener) -> None:
 
 def test_what_was_not_read_is_said(opened: Opener) -> None:
     with opened() as page:
-        panel = page.locator("#bits")
+        panel = panel_of(page, "bits")
         panel.locator("textarea").fill("Zürich, 1984")
         panel.get_by_role("button", name="Measure").click()
         status(page, "bits", "everything else (digits, commas, line ends) as spaces")
@@ -153,16 +171,16 @@ def test_what_was_not_read_is_said(opened: Opener) -> None:
 
 def test_an_empty_text_is_not_sent(opened: Opener) -> None:
     with opened() as page:
-        panel = page.locator("#correct")
+        panel = panel_of(page, "correct")
         panel.locator("textarea").fill("")
         panel.get_by_role("button", name="Correct", exact=True).click()
         assert panel.locator("textarea").evaluate("field => field.validity.valueMissing")
-        assert panel.locator(".status").inner_text() == ""
+        assert "accepted" in panel.locator(".status").inner_text()  # of the example
 
 
 def test_drawing_can_be_stopped(opened: Opener, server: Any) -> None:
     with opened() as page:
-        panel = page.locator("#emerge")
+        panel = panel_of(page, "emerge")
         panel.get_by_label("Model").select_option("pretrained:text8-uniform")
         panel.get_by_label("Steps").fill("1000")
         panel.get_by_role("button", name="Draw").click()
@@ -176,17 +194,17 @@ def test_drawing_can_be_stopped(opened: Opener, server: Any) -> None:
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
-        panel = page.locator("#correct")
+        panel = panel_of(page, "correct")
         panel.get_by_role("button", name="Correct", exact=True).click()
-        status(page, "correct", "3 suggestions, 3 accepted")
+        status(page, "correct", f"{NUM_ERRORS} suggestions, {NUM_ERRORS} accepted")
         marks = panel.locator(".suggestion")
-        assert marks.count() == 3
+        assert marks.count() == NUM_ERRORS
         marks.nth(1).hover()
         assert "probability" in panel.locator('[data-role="detail"]').inner_text()
         shot(page, "correct", f"correct-{size}-{scheme}")
         marks.nth(0).click()
         assert marks.nth(0).get_attribute("aria-pressed") == "false"
-        status(page, "correct", "3 suggestions, 2 accepted")
+        status(page, "correct", f"{NUM_ERRORS} suggestions, {NUM_ERRORS - 1} accepted")
         panel.get_by_role("button", name="Reject all").click()
         assert panel.locator('.suggestion[aria-pressed="true"]').count() == 0
         panel.locator("textarea").fill("Élan vital 😀: the population of the united ststes")
@@ -199,7 +217,7 @@ def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 def test_gaps_are_filled(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
-        panel = page.locator("#fill")
+        panel = panel_of(page, "fill")
         panel.get_by_label("Proposals").fill("3")
         panel.get_by_role("button", name="Fill", exact=True).click()
         status(page, "fill", "3 proposals")
@@ -217,7 +235,7 @@ def test_gaps_are_filled(opened: Opener, size: str, scheme: str) -> None:
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 def test_surprise_is_measured(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
-        panel = page.locator("#bits")
+        panel = panel_of(page, "bits")
         panel.get_by_role("button", name="Measure").click()
         status(page, "bits", "bits in all")
         cells = panel.locator(".cells li")
@@ -231,7 +249,7 @@ def test_surprise_is_measured(opened: Opener, size: str, scheme: str) -> None:
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 def test_a_map_is_drawn_erased_and_filled(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
-        panel = page.locator("#maps")
+        panel = panel_of(page, "maps")
         panel.get_by_label("Steps").fill("8")
         panel.get_by_role("button", name="Draw a map").click()
         status(page, "maps", "8 network calls")
@@ -249,15 +267,45 @@ def test_a_map_is_drawn_erased_and_filled(opened: Opener, size: str, scheme: str
         shot(page, "maps", f"maps-{size}-{scheme}")
 
 
+def test_lines_are_drawn_with_a_label(opened: Opener) -> None:
+    with opened("phone") as page:
+        panel = panel_of(page, "lines")
+        panel.get_by_label("kind").select_option("exception")
+        panel.get_by_label("Guidance").fill("2")
+        panel.get_by_role("button", name="Draw lines").click()
+        status(page, "lines", "12 lines")
+        assert panel.locator(".lines li").count() == 12
+        assert 'label=("kind=exception",), guidance=2' in panel.locator('[data-role="python"]').text_content()
+        shot(page, "lines", "lines-phone-light")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_rows_are_drawn_with_a_condition(opened: Opener) -> None:
+    with opened("phone") as page:
+        panel = panel_of(page, "rows")
+        panel.get_by_label("Conditions").fill("kind=toad; legs=4")
+        panel.get_by_role("button", name="Draw rows").click()
+        page.wait_for_function("() => document.querySelector('#rows [data-role=python]').textContent.includes('toad')")
+        cells = panel.locator("td").all_inner_texts()
+        assert len(cells) == 30
+        assert set(cells[::3]) == {"toad"}
+        assert set(cells[2::3]) == {"4"}
+        shot(page, "rows", "rows-phone-light")
+
+
 def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
     with opened() as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
         page.keyboard.press("Enter")
+        page.locator("#emerge-tab").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.id") == "correct-tab"
+        panel_of(page, "correct")
         page.locator("#correct textarea").focus()
         page.keyboard.press("ControlOrMeta+A")
         page.keyboard.type("the united ststes")
-        for _ in range(3):
+        for _ in range(4):
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Correct"
         page.keyboard.press("Enter")
@@ -275,14 +323,11 @@ def test_axe_finds_nothing(opened: Opener, size: str, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     with opened(size, scheme) as page:
-        for panel, button in (("emerge", "Draw"), ("correct", "Correct"), ("fill", "Fill"), ("bits", "Measure")):
-            page.locator(f"#{panel}").get_by_role("button", name=button, exact=True).click()
-        status(page, "emerge", "network calls")
-        status(page, "bits", "bits in all")
-        status(page, "fill", "proposals")
-        status(page, "correct", "suggestion")
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        for panel in ("emerge", "correct", "fill", "bits", "maps"):
+            panel_of(page, panel)
+            page.locator(f"#{panel} .code summary").click()
+            found = Axe().run(page)
+            assert found.violations_count == 0, found.generate_report()
     with opened(size, scheme, "docs") as page:
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
@@ -290,13 +335,26 @@ def test_axe_finds_nothing(opened: Opener, size: str, scheme: str) -> None:
 
 def test_an_error_is_one_sentence_on_the_page(opened: Opener) -> None:
     with opened(expected="status of 422") as page:
-        panel = page.locator("#fill")
+        panel = panel_of(page, "fill")
         panel.get_by_label("Text with gaps").fill("nothing is missing")
         with page.expect_response("**/api/v1/fill") as answer:
             panel.get_by_role("button", name="Fill", exact=True).click()
         assert answer.value.status == 422
         status(page, "fill", "the text has no gap")
         assert panel.locator(".status.error").count() == 1
+
+
+def test_the_request_is_shown_as_a_command_and_in_python(opened: Opener) -> None:
+    with opened() as page:
+        panel = panel_of(page, "bits")
+        panel.locator("textarea").fill("it's so")
+        panel.get_by_role("button", name="Measure").click()
+        status(page, "bits", "bits in all")
+        panel.locator(".code summary").click()
+        command = panel.locator('[data-role="curl"]').inner_text()
+        found = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
+        assert json.loads(found.stdout)["lines"][0]["text"] == "it's so"
+        assert 'run.bits(("it\'s so",))' in panel.locator('[data-role="python"]').inner_text()
 
 
 def test_the_docs_list_every_request(opened: Opener) -> None:

@@ -23,7 +23,8 @@ def chain_page(chain: list[tuple[float, Tensor]], spec: DataSpec) -> str:
     else:
         values["frames"] = [[spec.show_noisy(symbol.reshape(1)) for symbol in x] for _, x in frames]
     data = json.dumps(values).replace("<", "\\u003c")  # no text can end the script
-    page = (files("unordinal") / "templates" / "chain.html").read_text()
+    templates = files("unordinal") / "templates"
+    page = (templates / "chain.html").read_text().replace("PLAYER", (templates / "player.js").read_text())
     return page.replace("TITLE", html.escape(f"A sample of {spec.name}")).replace("DATA", data)
 
 

@@ -1,5 +1,6 @@
 """What the server answers: the same requests as the command line's, for the models that are served."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -47,7 +48,8 @@ class Answers:
         """Draw samples."""
         run = self.chosen(model, "sample")
         drawn = sample(run.model, run.spec, replace(asked, progress=job.progress))
-        shown = [run.spec.show(x) for x in drawn.x] if run.vocabulary else drawn.x.tolist()
+        shown = run.shown(drawn)
+        shown = records(shown) if run.spec.schema else shown if run.vocabulary else shown.tolist()
         made = {"network_calls": drawn.network_calls, "steps": drawn.steps}
         return {"samples": shown, **made, "invalid_codes": drawn.num_invalid, "seed": asked.seed}
 
@@ -80,7 +82,7 @@ class Answers:
     def correct(self, model: str | None, asked: Correct, job: Job) -> dict[str, Any]:
         """Correct mistyped letters."""
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
-        run = self.chosen(model, needs, exact=False)
+        run = self.chosen(model, needs, exact=True)
         found = correct(run.model, run.spec, replace(asked, progress=job.progress))
         return {"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]}
 
@@ -140,6 +142,9 @@ def described(name: str, run: Run) -> dict[str, Any]:
         "alphabet": None if run.vocabulary is None else run.vocabulary.kind,
         "tasks": [task for task, is_able in tasks_of(run).items() if is_able],
         "samplers": [] if denoiser is None else list(denoiser.samplers),
+        "has_ends": run.spec.ends,
+        "labels": [asdict(label) for label in run.spec.labels],
+        "columns": [{"name": column.name, "classes": list(column.classes)} for column in run.spec.schema],
         "has_prompt": model.stepper is not None,
         "has_positions": model.stepper is not None,
         "whole_steps": None if denoiser is None else denoiser.whole_calls(None, model.event_shape.numel()),
@@ -148,6 +153,12 @@ def described(name: str, run: Run) -> dict[str, Any]:
         values["colours"] = [colour for _, colour in (*palette_of(run.spec), INVALID)]
         values["classes"] = [label for label, _ in palette_of(run.spec)]
     return values
+
+
+def records(frame: Any) -> list[dict[str, Any]]:
+    """Return the rows of a DataFrame as plain values; None where one is missing."""
+    found: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", date_format="iso"))
+    return found
 
 
 def frame_of(run: Run, index: int, t: float, x: Tensor) -> dict[str, Any]:

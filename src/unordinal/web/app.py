@@ -23,14 +23,15 @@ from unordinal.web.openapi import PREFIX, openapi
 from unordinal.web.reading import RequestError, read_request
 from unordinal.web.requests import REQUESTS
 
+PANELS = ("bits", "correct", "emerge", "fill", "lines", "maps", "rows")
+SCRIPTS = ("page.js", "parts.js", "docs.js", *(f"panels/{name}.js" for name in PANELS))
 STATIC = {
-    "/": ("index.html", "text/html"),
-    "/style.css": ("style.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/maps.js": ("maps.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-    "/docs": ("docs.html", "text/html"),
-    "/docs.js": ("docs.js", "text/javascript"),
+    "/": ("web/static/index.html", "text/html"),
+    "/style.css": ("web/static/style.css", "text/css"),
+    "/icon.svg": ("web/static/icon.svg", "image/svg+xml"),
+    "/docs": ("web/static/docs.html", "text/html"),
+    "/player.js": ("templates/player.js", "text/javascript"),
+    **{f"/{name}": (f"web/static/{name}", "text/javascript") for name in SCRIPTS},
 }
 
 
@@ -125,7 +126,7 @@ def endpoint(kind: type, work: Callable[[str | None, Any, Job], Any], workshop: 
             raise RequestError(
                 429, f"the server is busy with {most} requests, which is its limit; try again"
             ) from error
-        if is_stream:
+        if is_stream or "text/event-stream" in request.headers.get("accept", ""):
             return EventStream(job)
         leaving = asyncio.create_task(cancel_when_gone(request.receive, job))
         try:
@@ -220,7 +221,7 @@ def as_is(response: Response) -> Any:
 
 def static(name: str, media: str) -> Any:
     """Return a function that answers with a file of this package."""
-    body = (files("unordinal.web") / "static" / name).read_bytes()
+    body = (files("unordinal") / name).read_bytes()
     return as_is(Response(body, media_type=media))
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from unordinal.progress import Advance
 
+SECONDS_BETWEEN = 0.3  # between two reports of progress
+
 
 class BusyError(Exception):
     """The queue is full."""
@@ -26,7 +28,7 @@ class TooLongError(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """A message of a job to its client: "waiting", "frame", "done" or "error"."""
+    """A message of a job to its client: "waiting", "progress", "frame", "done" or "error"."""
 
     name: str
     value: Any
@@ -67,10 +69,20 @@ class Job:
             raise TooLongError
 
     @contextmanager
-    def progress(self, _description: str, _total: float | None) -> Iterator[Advance]:
-        """Act as the `progress` of a task: raise an error in it if the job must stop."""
+    def progress(self, description: str, total: float | None) -> Iterator[Advance]:
+        """Act as the `progress` of a task: tell the client what is done, and raise an error if the job must stop."""
+        done, told = 0.0, time.monotonic()
+
+        def advance(amount: float) -> None:
+            nonlocal done, told
+            self.check()
+            done += amount
+            if total and time.monotonic() - told > SECONDS_BETWEEN:
+                told = time.monotonic()
+                self.tell("progress", {"what": description, "done": min(1.0, done / total)})
+
         self.check()
-        yield self.check
+        yield advance
 
     def tell(self, name: str, value: Any) -> None:
         """Send a message to the client, from the job's own thread."""
