@@ -127,7 +127,7 @@ def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 
     names = [f"pretrained:text8-{name}" for name in ("arm", "absorbing", "uniform")]
     folder = tmp_path_factory.mktemp("served")
-    small = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 1, "steps": 3, "progress": False}
+    small: Any = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 1, "steps": 3, "progress": False}
     fit("arm", "names", out=folder / "names", **small)
     fit("chow-liu", animals(200), out=folder / "animals", progress=False)
     with running(folder / "log", *names, diffusions["maps"], folder / "names", folder / "animals") as found:
