@@ -8,7 +8,9 @@ from forms import built
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
+from unordinal.data.tokens import TokenVocabulary
 from unordinal.data.vocabularies import Vocabulary
+from unordinal.recipes import constructors
 from unordinal.tasks.filling import Fill
 from unordinal.tasks.gaps import fill_gaps, known_of
 
@@ -65,3 +67,32 @@ def test_known_letters_and_gaps() -> None:
 def test_what_cannot_be_filled_is_refused(name: str, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fill_gaps(built(name, "ends"), SPEC, Fill(text))
+
+
+def test_gaps_of_token_models_are_filled_in_the_text_as_it_was_written() -> None:
+    pytest.importorskip("tokenizers")
+    words = "the cat sat on the mat and the dog sat on the log "
+    vocabulary = TokenVocabulary.learned([words * 20], 280)
+    assert vocabulary.is_plain
+    torch.manual_seed(0)
+    model = constructors.arm(280, length=32, **{"net.width": 8, "net.num_blocks": 1, "net.num_heads": 1})
+    spec = DataSpec("words", 280, (32,), vocabulary)
+    found = fill_gaps(model, spec, Fill("The ___, on 9 mats", num=3))
+    assert len(found.proposals) == 3
+    for proposal in found.proposals:
+        assert proposal.text == f"The {proposal.filling}, on 9 mats"
+        assert len(proposal.filling) == 3
+        tokens = vocabulary.encode(f"the {proposal.filling} on mats")
+        own = float(model.log_prob(tokens.unsqueeze(0)).detach())
+        assert proposal.log_prob >= own - 1e-4  # other tokens may be likelier than the tokenizer's
+    assert found.kind == "exact of the tokens, of the whole"
+    (any_length,) = fill_gaps(model, spec, Fill("the * sat", num=1)).proposals
+    assert any_length.text == f"the {any_length.filling} sat"
+    for text, message in (
+        ("no gap", "write '_' for every letter, or '\\*' for any number"),
+        ("a * b *", "there may be one gap of any length, got 2"),
+        ("___", "the text is all gaps"),
+        ("a_" * 400, "has 800 letters; at most 600"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fill_gaps(model, spec, Fill(text))

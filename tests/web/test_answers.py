@@ -27,8 +27,8 @@ def answered(work: Any, model: str | None, asked: Any) -> tuple[Any, list[Any]]:
         shop = Workshop(1, 1)
         job = shop.submit(lambda job: work(model, asked, job))
         frames = []
-        while (event := await job.events.get()).name == "frame":
-            frames.append(event.value)
+        while (event := await job.events.get()).name in ("frame", "progress"):
+            frames += [event.value] if event.name == "frame" else []
         shop.close()
         if event.name == "error":
             raise event.value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unordinal.data.spec import MAX_CLASSES
-from unordinal.data.vocabularies import REPLACEMENT, Vocabulary
+from unordinal.data.vocabularies import REPLACEMENT, TEXT8_SYMBOLS, Vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,6 +79,12 @@ class TokenVocabulary(Vocabulary):
     def widths(self) -> np.ndarray:
         """How many characters begin in each token, (K,); their sum over a text is its number of characters."""
         return np.array([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces], np.int64)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the tokens were learned from a text of a-z and spaces, as text8 is."""
+        longer = [piece for piece in self.pieces if len(piece) > 1]
+        return bool(longer) and all(piece.isascii() and set(piece.decode()) <= set(TEXT8_SYMBOLS) for piece in longer)
 
     @property
     def description(self) -> str:

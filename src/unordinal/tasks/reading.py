@@ -28,6 +28,7 @@ class Reading:
         is_free: whether each class may be changed, of shape (L,); False where it stands for something that the
             alphabet lacks.
         vocabulary: the alphabet.
+        plain: the same text read as a-z and spaces, if the tokens of the alphabet stand for nothing else.
     """
 
     text: str
@@ -35,12 +36,13 @@ class Reading:
     spans: tuple[tuple[int, int], ...]
     is_free: Tensor
     vocabulary: Vocabulary
+    plain: "Reading | None" = None
 
     @property
     def num_altered(self) -> int:
         """How many characters of the text are replaced by others because the model's alphabet lacks them."""
         if not self.vocabulary.symbols:  # bytes and tokens can write every text
-            return 0
+            return 0 if self.plain is None else self.plain.num_altered
         seen = zip(self.spans, self.vocabulary.decode(self.x), strict=True)
         return sum(end - start for (start, end), symbol in seen if self.text[start:end] != symbol)
 
@@ -132,11 +134,17 @@ def read_bytes(text: str, vocabulary: Vocabulary) -> Reading:
 
 
 def read_tokens(text: str, vocabulary: TokenVocabulary) -> Reading:
-    """Read a text as tokens; a character belongs to the token in which it begins."""
-    x = vocabulary.encode(text)
+    """Read a text as tokens; a character belongs to the token in which it begins.
+
+    Tokens that were learned from a-z and spaces read other characters as a model of these letters does.
+    """
+    plain = read(text, Vocabulary.text8()) if vocabulary.is_plain else None
+    x = vocabulary.encode(text if plain is None else plain.vocabulary.decode(plain.x))
     ends = np.cumsum(vocabulary.widths[x.numpy()]).tolist()
-    spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
-    return Reading(text, x, spans, torch.ones(len(x), dtype=torch.bool), vocabulary)
+    spans = tuple(itertools.pairwise([0, *ends]))
+    if plain is not None:
+        spans = tuple((plain.spans[start][0], plain.spans[end - 1][1]) for start, end in spans)
+    return Reading(text, x, spans, torch.ones(len(x), dtype=torch.bool), vocabulary, plain)
 
 
 def clusters(text: str) -> list[tuple[int, int]]:

@@ -122,7 +122,7 @@ def tasks_of(run: Run) -> dict[str, bool]:
         "correct": has_characters and (corrects or model.stepper is not None),
         "correct_pass": has_characters and corrects,
         "correct_beam": has_characters and model.stepper is not None,
-        "fill": has_characters and fills and not corrects,
+        "fill": fills and not corrects and (has_characters or (is_text and model.stepper is not None)),
         "fill_map": run.spec.is_map and fills,
         "bits": is_text,
     }
