@@ -83,7 +83,7 @@ def test_gaps_of_token_models_are_filled_in_the_text_as_it_was_written() -> None
         assert proposal.text == f"The {proposal.filling}, on 9 mats"
         assert len(proposal.filling) == 3
         tokens = vocabulary.encode(f"the {proposal.filling} on mats")
-        own = float(model.log_prob(tokens.unsqueeze(0)).detach())
+        own = float(model.elbo(tokens.unsqueeze(0)).detach())
         assert proposal.log_prob >= own - 1e-4  # other tokens may be likelier than the tokenizer's
     assert found.kind == "exact of the tokens, of the whole"
     (any_length,) = fill_gaps(model, spec, Fill("the * sat", num=1)).proposals

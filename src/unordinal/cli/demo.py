@@ -137,8 +137,7 @@ EMERGING_LENGTH, EMERGING_CALLS, EMERGING_ROWS = 96, 48, 7
 GAPS = "the ____ of the city was destroyed by the romans in the second _______"
 PROMPT = "the history of the "
 CONTINUED_LENGTH = 160
-MISTYPED = "mexico citi the aztec stadium home of clup amerika"
-MISTYPED_RATE, MISTYPED_BEAM = 0.1, 64
+MISTYPED = "The goverment was begining to recieve leters from peple in diferent cities."
 UNUSUAL = "paris is the capital of frange and of the art of cooking"
 
 
@@ -159,8 +158,7 @@ def show_pretrained(args: DemoArgs) -> None:
         print(f"  {proposal.text}")
     (text,) = causal.sample(1, seed=args.seed, prompt=PROMPT, length=CONTINUED_LENGTH, temperature=0.8)
     print(f"\nA continuation of {PROMPT!r}, by pretrained:text8-arm:\n  {text}")
-    corrected = causal.correct(MISTYPED, error_rate=MISTYPED_RATE, beam=MISTYPED_BEAM)
-    print(f"\nMistyped letters, and what the model makes of them:\n  {MISTYPED}\n  {corrected.text}")
+    print(f"\nA mistyped sentence, and what the model makes of it:\n  {MISTYPED}\n  {causal.correct(MISTYPED).text}")
     (found,) = causal.bits([UNUSUAL])
     assert found.positions is not None
     print(f"\nHow surprising is each letter? Its bits stand below it; {found.per_symbol:.2f} per letter on average.")
