@@ -1,8 +1,7 @@
 """Map a user's text to a model's alphabet, and write changes back into the original text.
 
 A model of text8 knows a-z and single spaces, and people write capitals, accents, digits and commas. `read` finds for
-every class that the model sees the piece of the text that it stands for, and `written` puts changed classes back. Text
-that is not changed comes back byte for byte.
+every class that the model sees the piece of the text that it stands for, so that changes can be put back there.
 """
 
 import itertools
@@ -50,15 +49,6 @@ class Reading:
         """Return the character of a class."""
         return self.vocabulary.decode([value])
 
-    def written(self, changes: dict[int, int]) -> str:
-        """Return the text with some classes changed, given by their position; letters keep their case."""
-        parts, done = [], 0
-        for position in sorted(place for place, value in changes.items() if value != int(self.x[place])):
-            start, end = self.spans[position]
-            parts += [self.text[done:start], self.in_case_of(self.text[start:end], self.symbol(changes[position]))]
-            done = end
-        return "".join([*parts, self.text[done:]])
-
     def in_case_of(self, old: str, new: str) -> str:
         """Return the new letter in the case of the old one, if the alphabet lacks the old one as it is."""
         if old[:1] in self.vocabulary.symbols:
@@ -81,8 +71,8 @@ def read(text: str, vocabulary: Vocabulary) -> Reading:
     >>> seen = read("Été, 1999", Vocabulary.text8())
     >>> seen.vocabulary.decode(seen.x), seen.is_free.tolist()
     ('ete ', [True, True, True, False])
-    >>> seen.written({0: 1, 2: 1})
-    'Ata, 1999'
+    >>> seen.in_case_of("É", "a")
+    'A'
     """
     if vocabulary.kind == "bytes":
         return read_bytes(text, vocabulary)
