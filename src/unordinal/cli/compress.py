@@ -11,7 +11,7 @@ from unordinal.console import print_json, progress, say
 from unordinal.data.storage import replacing
 from unordinal.settings import Flag
 
-DEFAULT = "pretrained:text8-arm"
+DEFAULT = "pretrained:english-arm"
 ENDING = ".un"
 
 

@@ -41,6 +41,11 @@ PRETRAINED: dict[str, Pretrained] = {
         "fbe5a3f326121605b606dfd0417a7c8194963431d6a8e5e8c250acda9aa11b4d",
         1.9485,
     ),
+    "english-arm": Pretrained(
+        "autoregressive Transformer over tokens: continues, scores, fills and compresses English text",
+        "cc66e6cb4b23c5f2cbfaebbc900ee9cd7ad4d2b173385425e03b9471f0e23a29",
+        1.9557,
+    ),
     "text8-absorbing": Pretrained(
         "masked diffusion: fills the gaps of English text",
         "b96b477cbfa348f15668db28c535a3fc9fa272cbf93a31cae48a5b6c9e4f120d",
