@@ -334,12 +334,10 @@ def test_axe_finds_nothing(opened: Opener, size: str, scheme: str) -> None:
 
 
 def test_an_error_is_one_sentence_on_the_page(opened: Opener) -> None:
-    with opened(expected="status of 422") as page:
+    with opened() as page:
         panel = panel_of(page, "fill")
         panel.get_by_label("Text with gaps").fill("nothing is missing")
-        with page.expect_response("**/api/v1/fill") as answer:
-            panel.get_by_role("button", name="Fill", exact=True).click()
-        assert answer.value.status == 422
+        panel.get_by_role("button", name="Fill", exact=True).click()
         status(page, "fill", "the text has no gap")
         assert panel.locator(".status.error").count() == 1
 

@@ -20,7 +20,7 @@ from unordinal.diffusion.continuous import noise_of_rate
 from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, ignored
-from unordinal.settings import Range, Request
+from unordinal.settings import NOT_SERVED, Range, Request
 from unordinal.tasks.channel import typing_channel
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.respelling import Suggestion, respell
@@ -55,7 +55,7 @@ class Correct(Request):
     careful: bool = False
     """Change words that look like names or code (a capital inside a sentence, digits, underscores) only if a suggestion
     has a probability of at least 0.99."""
-    keep: tuple[str, ...] = ()
+    keep: Annotated[tuple[str, ...], NOT_SERVED] = ()
     """Words that stay as they are."""
     passes: Annotated[int, Range(1, served=10)] = 1
     """With pass: how often the text is read, each time with the suggestions so far in place."""
