@@ -21,7 +21,7 @@ class CompressArgs(MachineArgs):
 
     The file is what the model was trained on: text, lines, a CSV table (restored cell by cell), or an .npy file of
     classes. Only the same model restores it, on the same kind of machine with the same versions; elsewhere it is
-    likely to work, and checksums tell if it does not. It is slow: thousands of symbols per second.
+    likely to work, and checksums tell if it does not. It is slow: the network runs for every symbol.
 
     Examples:
         unordinal compress letter.txt
