@@ -39,9 +39,10 @@ def all_matches(pattern: str, longest: int) -> dict[bytes, float]:
     ],
 )
 def test_a_full_beam_finds_every_text_with_its_likeliest_tokens(pattern: Pattern, expression: str) -> None:
-    model = causal_model(len(PIECES), 8)
+    stepper = causal_model(len(PIECES), 8).stepper
+    assert stepper is not None
     expected = all_matches(expression, len(pattern.letters))
-    found = matches(model, PIECES, pattern, beam=10**6, drop=math.inf)
+    found = matches(stepper, Book(PIECES, pattern), beam=10**6, drop=math.inf)
     assert {match.text: pytest.approx(match.log_prob) for match in found} == expected
     assert [match.log_prob for match in found] == pytest.approx(sorted(expected.values(), reverse=True))
 
@@ -49,12 +50,13 @@ def test_a_full_beam_finds_every_text_with_its_likeliest_tokens(pattern: Pattern
 @torch.no_grad()
 def test_a_gap_of_any_length_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unordinal.tasks.patterns.LONGEST_GAP", 3)
-    model, pattern = causal_model(len(PIECES), 8), Pattern((97, 98), gap=1)
+    stepper, pattern = causal_model(len(PIECES), 8).stepper, Pattern((97, 98), gap=1)
+    assert stepper is not None
     expected = all_matches("a[a-z ]{0,3}b", 5)
-    found = matches(model, PIECES, pattern, beam=10**6, drop=math.inf)
+    found = matches(stepper, Book(PIECES, pattern), beam=10**6, drop=math.inf)
     assert {match.text: pytest.approx(match.log_prob) for match in found} == expected
     assert all(len(match.text) == 2 + match.size for match in found)
-    best = matches(model, PIECES, pattern, beam=8)
+    best = matches(stepper, Book(PIECES, pattern), beam=8)
     assert best[0].text == found[0].text
 
 

@@ -7,21 +7,20 @@ import torch
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
+from unordinal.data.tokens import TokenVocabulary
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.model import CategoricalModel
 from unordinal.tasks.filling import MOST_ENUMERATED, Fill, Filled, Proposal, fill, fill_text
-from unordinal.tasks.patterns import FREE, Pattern, matches
-from unordinal.tasks.reading import read
+from unordinal.tasks.token_gaps import fill_tokens
 
 LONGEST_GAP = 64  # symbols
 EACH_LENGTH, PARTICLES = 2, 8  # proposals of each length, and candidates of each draw
-MOST_LETTERS = 600  # of a text that is filled with tokens
 MOST_TRIED = 4096  # ways to fill a gap that are tried one by one
 
 
 def fill_gaps(model: CategoricalModel, spec: DataSpec, asked: Fill, judge: CategoricalModel | None = None) -> Filled:
     """Fill the gaps of a text, of which one may have any length; `fill_text` describes the arguments."""
-    if spec.vocabulary is not None and spec.vocabulary.kind == "tokens" and not spec.ends:
+    if isinstance(spec.vocabulary, TokenVocabulary) and not spec.ends:
         return fill_tokens(model, spec.vocabulary, asked)
     if asked.any_gap not in asked.text or asked.any_gap == asked.gap or not (spec.ends or asked.gap not in asked.text):
         return fill_text(model, spec, asked, judge)
@@ -69,46 +68,6 @@ def fill_any_length(model: CategoricalModel, spec: DataSpec, asked: Fill) -> Fil
     proposals = [Proposal(text, filling, score, p) for (score, text, filling), p in zip(found, shares, strict=True)]
     how = "all fillings were tried" if is_whole else f"some fillings of up to {most} letters were tried"
     return Filled(tuple(proposals[: asked.num]), f"exact, of the whole line; {how}")
-
-
-def fill_tokens(model: CategoricalModel, vocabulary: Vocabulary, asked: Fill) -> Filled:
-    """Fill the gaps of a text, of which one may have any length, with the likeliest tokens that match the rest."""
-    if model.stepper is None:
-        raise ValueError("filling gaps with tokens needs an autoregressive model (arm)")
-    if asked.gap not in asked.text and asked.any_gap not in asked.text:
-        signs = f"{asked.gap!r} for every letter, or {asked.any_gap!r} for any number of them"
-        raise ValueError(f"the text has no gap; write {signs}")
-    before, *rest = asked.text.split(asked.any_gap)
-    parts = [letters_of(part, asked.gap, vocabulary) for part in (before, *rest)]
-    if len(parts) > 2:
-        raise ValueError(f"there may be one gap of any length, got {len(rest)}; use {asked.gap} for single letters")
-    pattern = Pattern(tuple(letter for part in parts for letter in part), len(parts[0]) if rest else None)
-    if all(letter == FREE for letter in pattern.letters):
-        raise ValueError("the text is all gaps; give some of it, or draw samples instead")
-    if len(pattern.letters) > MOST_LETTERS:
-        raise ValueError(f"the text has {len(pattern.letters):,} letters; at most {MOST_LETTERS} are filled at a time")
-    with asked.progress("Filling", 1) as advance:
-        found = matches(model, vocabulary.pieces, pattern, advance=advance)
-    proposals = []
-    for match in found[: asked.num]:
-        text = match.text.decode("utf-8", errors="replace")
-        start = len(parts[0])
-        middle, around = text[start : start + match.size], text[:start] + text[start + match.size :]
-        single = [letter for letter, known in zip(around, pattern.letters, strict=False) if known == FREE]
-        filled = iter(single)
-        whole = "".join(next(filled) if c == asked.gap else middle if c == asked.any_gap else c for c in asked.text)
-        proposals.append(Proposal(whole, "".join(single) if not rest else middle, match.log_prob))
-    return Filled(tuple(proposals), "exact of the tokens, of the whole")
-
-
-def letters_of(text: str, gap: str, vocabulary: Vocabulary) -> list[int]:
-    """Return the letters of a text, as the model reads them, with FREE for each gap."""
-    stand_in = read(text.replace(gap, "x"), vocabulary)
-    seen = stand_in if stand_in.plain is None else stand_in.plain
-    if stand_in.plain is None:
-        return [FREE if c == gap else byte for c in text for byte in c.encode()]
-    symbols = seen.vocabulary.decode(seen.x)
-    return [FREE if text[start] == gap else ord(s) for (start, _), s in zip(seen.spans, symbols, strict=True)]
 
 
 def known_of(text: str, gap: str, vocabulary: Vocabulary) -> Tensor:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from unordinal.model import CategoricalModel, device_of
+from unordinal.abilities import Stepper
 from unordinal.progress import Advance, ignored
 
 LONGEST_GAP = 24  # letters of a gap of any length
@@ -49,10 +49,10 @@ class Match:
 
 @torch.no_grad()
 def matches(
-    model: CategoricalModel,
-    pieces: list[bytes],
-    pattern: Pattern,
+    stepper: Stepper,
+    book: "Book",
     *,
+    num_tokens: int | None = None,
     beam: int = BEAM,
     drop: float = DROP,
     advance: Advance = ignored,
@@ -62,20 +62,19 @@ def matches(
     With a beam and a drop that keep all hypotheses, every text that matches is found with its likeliest tokens.
 
     Args:
-        model: a model with a `stepper`.
-        pieces: the bytes that each token stands for.
-        pattern: the pattern.
+        stepper: gives each token its probability given those before.
+        book: the pattern, with the tokens that match it.
+        num_tokens: the number of tokens of the text; by default any.
         beam: how many hypotheses are kept for each number of tokens.
         drop: how far below the best one a hypothesis is dropped, in nats for each letter that both have.
         advance: receives the part of the search that is done; all of it is 1.
     """
-    stepper, device = model.stepper, device_of(model)
-    assert stepper is not None
-    book = Book(pieces, pattern)
+    letters, pieces = book.pattern.letters, book.all_pieces
     state, before = stepper.first_state(1), None
     rows: list[tuple[int, int, bytes]] = [(0, 0, b"")]  # letters of the pattern, letters of the gap, text
-    scores, found, told = np.zeros(1), dict[bytes, Match](), 0.0
-    while rows:
+    scores, found, told, length = np.zeros(1), dict[bytes, Match](), 0.0, 0
+    while rows and length != num_tokens:
+        length += 1
         log_p, state = stepper.next_log_probs(before, state)
         values = log_p.double().cpu().numpy()
         longer: dict[tuple[int, int, bytes], tuple[float, int, int]] = {}
@@ -92,18 +91,19 @@ def matches(
         for key in kept:
             place, size, text = key
             score, row, token = longer[key]
-            if place == len(pattern.letters) and (text not in found or score > found[text].log_prob):
+            is_whole = place == len(letters) and num_tokens in (None, length)
+            if is_whole and (text not in found or score > found[text].log_prob):
                 found[text] = Match(text, score, size)
-            if place < len(pattern.letters) or book.may_grow(place, size):
+            if place < len(letters) or book.may_grow(place, size):
                 rows.append(key)
                 parents.append(row)
                 tokens.append(token)
                 new.append(score)
         scores = np.array(new)
         if rows:
-            before = torch.tensor(tokens, device=device)
-            state = stepper.select_state(state, torch.tensor(parents, device=device))
-            part = min(place for place, _, _ in rows) / max(1, len(pattern.letters))
+            before = torch.tensor(tokens, device=log_p.device)
+            state = stepper.select_state(state, torch.tensor(parents, device=log_p.device))
+            part = min(place for place, _, _ in rows) / max(1, len(letters))
             advance(max(0.0, part - told))
             told = max(told, part)
     advance(1 - told)
@@ -111,10 +111,15 @@ def matches(
 
 
 class Book:
-    """The tokens that may follow at each place of a pattern."""
+    """The tokens that may follow at each place of a pattern.
+
+    Args:
+        pieces: the bytes that each token stands for.
+        pattern: the pattern.
+    """
 
     def __init__(self, pieces: list[bytes], pattern: Pattern):
-        self.pattern, self.known = pattern, dict[tuple[int, int], list[tuple[int, int, int]]]()
+        self.all_pieces, self.pattern, self.known = pieces, pattern, dict[tuple[int, int], list[tuple[int, int, int]]]()
         self.pieces = [(token, piece) for token, piece in enumerate(pieces) if piece]
 
     def may_grow(self, place: int, size: int) -> bool:
