@@ -12,7 +12,6 @@ from unordinal.data import load_data
 from unordinal.tasks.exporting import metadata_of
 from unordinal.web.answers import tasks_of
 
-pytest.importorskip("tokenizers")
 TEXT = "".join(f"the frog of pond {k % 17} sat on stone {k % 23}, waiting. " for k in range(900))
 
 

@@ -1,7 +1,6 @@
 """Byte-pair tokens: texts go in and come back, byte for byte."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from unordinal.data.tokens import TokenVocabulary, as_bytes, cut_at_spaces, number_of_tokens, token_vocabulary
 from unordinal.data.vocabularies import Vocabulary
 
-pytest.importorskip("tokenizers")
 TEXT = "the frog and the toad sat on the bank of the old pond, and the frog said: étang, пруд, 池. " * 30
 TOKENS = TokenVocabulary.learned([TEXT], 300)
 
@@ -97,12 +95,6 @@ def test_a_tokenizer_that_changes_texts_is_refused() -> None:
 def test_numbers_of_tokens_have_a_range(alphabet: str) -> None:
     with pytest.raises(ValueError, match="expected a number of tokens from 256 to 65,536"):
         number_of_tokens(alphabet)
-
-
-def test_tokens_without_their_package_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ValueError, match="pip install 'unordinal\\[tokens\\]'"):
-        TokenVocabulary.learned(["frog"], 256)
 
 
 def test_bytes_of_a_token() -> None:

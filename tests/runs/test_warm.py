@@ -65,7 +65,6 @@ def test_new_classes_leave_the_ratios_of_old_ones_as_they_were(ancestor: Run, tm
 
 
 def test_tokens_are_those_of_the_ancestor(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
     tokens: Any = {**SMALL, "alphabet": "bpe:260"}
     old = fit("arm", written(tmp_path, "old.txt", TEXT), **tokens)
     model, loaded, _ = started(old, written(tmp_path, "new.txt", TEXT.upper()))

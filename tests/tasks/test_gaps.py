@@ -70,7 +70,6 @@ def test_what_cannot_be_filled_is_refused(name: str, text: str, message: str) ->
 
 
 def test_gaps_of_token_models_are_filled_in_the_text_as_it_was_written() -> None:
-    pytest.importorskip("tokenizers")
     words = "the cat sat on the mat and the dog sat on the log "
     vocabulary = TokenVocabulary.learned([words * 20], 280)
     assert vocabulary.is_plain

@@ -41,7 +41,6 @@ def test_any_bytes_come_back(name: str, raw: bytes) -> None:
 
 
 def test_text_of_tokens_comes_back() -> None:
-    pytest.importorskip("tokenizers")
     spec = load_data("docs", alphabet="bpe:300").spec
     for raw in ("Zoë 🚀 def f(x):\n\treturn x\r\n".encode(), b"\xff\x00abc\xed\xa0\x80", b""):
         laid = laid_out(raw, spec, "it")

@@ -1,4 +1,4 @@
-"""Byte-pair tokens as classes, in the format of Hugging Face tokenizers. Encoding needs the extra `tokens`."""
+"""Byte-pair tokens as classes, in the format of Hugging Face tokenizers."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -51,7 +51,8 @@ class TokenVocabulary(Vocabulary):
     @staticmethod
     def learned(texts: Iterable[str], num_tokens: int) -> "TokenVocabulary":
         """Learn a number of tokens, the 256 bytes among them, from texts: pairs that are frequent are joined."""
-        tokenizers = tokenizers_package()
+        import tokenizers
+
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -119,23 +120,14 @@ class TokenVocabulary(Vocabulary):
         return b"".join(parts).decode("utf-8", errors="replace")
 
 
-def tokenizers_package() -> Any:
-    """Return the package tokenizers."""
-    try:
-        import tokenizers
-    except ModuleNotFoundError as error:
-        raise ValueError("tokens need a package; install it with: pip install 'unordinal[tokens]'") from error
-    return tokenizers
-
-
 @lru_cache(maxsize=4)
 def loaded(tokenizer: str) -> Any:
     """Return the tokenizer of the package that encodes."""
+    import tokenizers
+
     try:
-        return tokenizers_package().Tokenizer.from_str(tokenizer)
+        return tokenizers.Tokenizer.from_str(tokenizer)
     except Exception as error:  # whatever the package raises, such as for the format of a later version
-        if isinstance(error, ValueError) and "pip install" in str(error):
-            raise
         raise ValueError(f"the tokenizer cannot be read by the package tokenizers: {error}") from error
 
 
