@@ -75,8 +75,8 @@ each visit it is sent the classes (N, P) that are there. The product of their pr
 examples in this order, so that a coder can write and read them."""
 
 
-class Stepper(Protocol):
-    """Draws one position after another, with a state that is passed on."""
+class Steps(Protocol):
+    """Predicts one position after another, with a state that is passed on."""
 
     def first_state(self, num: int, cond: Tensor | None = None) -> Any:
         """Return the state of `num` sequences before their first position, given labels (N, J)."""
@@ -91,6 +91,10 @@ class Stepper(Protocol):
 
     def select_state(self, state: Any, index: Tensor) -> Any:
         """Return the state of some of the sequences, `index` (M,), which may repeat; the old one is used up."""
+
+
+class Stepper(Steps, Protocol):
+    """Draws one position after another, and scores whole sequences."""
 
     def log_probs(self, x: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return the log-probability of the class of each position given those before it: (B, L) -> (B, L).

@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 
-from unordinal.data.spec import DataSpec
 from unordinal.data.tokens import TokenVocabulary
 from unordinal.model import CategoricalModel
 from unordinal.recipes import constructors
@@ -68,8 +67,7 @@ def test_a_masked_diffusion_of_tokens_fills_gaps_in_the_text_as_it_was_written()
     words = "the cat sat on the mat and the dog sat on the log "
     vocabulary = TokenVocabulary.learned([words * 20], 280)
     model = masked_model(280, 24)
-    spec = DataSpec("words", 280, (24,), vocabulary)
-    found = fill_tokens(model, spec.vocabulary, Fill("The ___, on _ mats", num=3))
+    found = fill_tokens(model, vocabulary, Fill("The ___, on _ mats", num=3))
     assert len(found.proposals) == 3
     assert "numbers of tokens" in found.kind
     for proposal in found.proposals:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from unordinal.abilities import Stepper
+from unordinal.abilities import Steps
 from unordinal.progress import Advance, ignored
 
 LONGEST_GAP = 24  # letters of a gap of any length
@@ -49,7 +49,7 @@ class Match:
 
 @torch.no_grad()
 def matches(
-    stepper: Stepper,
+    stepper: Steps,
     book: "Book",
     *,
     num_tokens: int | None = None,

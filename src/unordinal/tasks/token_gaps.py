@@ -7,7 +7,6 @@ right.
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -184,7 +183,7 @@ def masked_matches(
         for before in found[:kept]:
             left = encoded(before.text, vocabulary)
             for size in sizes:
-                stepper: Any = MaskedStepper(model, left, size, right)
+                stepper = MaskedStepper(model, left, size, right)
                 for match in matches(stepper, book, num_tokens=size, beam=beam, drop=drop):
                     text, score = before.text + match.text, before.log_prob + match.log_prob
                     if text not in longer or score > longer[text].log_prob:
