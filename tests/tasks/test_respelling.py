@@ -10,7 +10,7 @@ from mistyping import causal_model, light_channel, random_channel
 
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import ignored
-from unordinal.tasks.channel import typing_channel
+from unordinal.tasks.misspelling import typing_channel
 from unordinal.tasks.reading import read
 from unordinal.tasks.respelling import aligned, joint_scores, pieces_of, respell, written
 from unordinal.tasks.search import padded

@@ -21,7 +21,7 @@ from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, ignored
 from unordinal.settings import NOT_SERVED, Range, Request
-from unordinal.tasks.channel import typing_channel
+from unordinal.tasks.misspelling import typing_channel
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.respelling import Suggestion, respell
 from unordinal.tasks.search import BEAM

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance
-from unordinal.tasks.channel import Channel, symbols_of
+from unordinal.tasks.channel import Channel
+from unordinal.tasks.misspelling import symbols_of
 from unordinal.tasks.reading import Reading
 from unordinal.tasks.search import Found, padded, search
 from unordinal.tasks.windows import Window, windows
