@@ -120,6 +120,18 @@ def test_a_temporary_folder_goes_with_its_last_reference() -> None:
     assert not path.exists()
 
 
+def test_a_second_model_weighs_corrections() -> None:
+    arm = load("pretrained:text8-arm")
+    text = "he went too the cinma"
+    assert arm.correct(text).text == "he went to the cinema"
+    assert arm.correct(text, judge="pretrained:english-arm") == arm.correct(text)
+    assert arm.correct(text, judge=arm, threshold=0.0) != arm.correct(text, threshold=0.0)
+    with pytest.raises(ValueError, match="text8-uniform cannot weigh corrections: expected an autoregressive model"):
+        arm.correct(text, judge="pretrained:text8-uniform")
+    with pytest.raises(ValueError, match="`judge` is for `method` beam"):
+        load("pretrained:text8-uniform").correct(text, method="pass", judge=arm)
+
+
 def test_texts_are_corrected_filled_and_measured_by_bundled_models() -> None:
     arm, absorbing = load("pretrained:text8-arm"), load("pretrained:text8-absorbing")
     filled = absorbing.fill("the c_t sat on the mat", num=27)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from unordinal.data.storage import checksum_of
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.exact import score_pmf
 from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
-from unordinal.model import CategoricalModel
+from unordinal.model import CategoricalModel, device_of
 from unordinal.names import counted
-from unordinal.pretrained import is_pretrained, pretrained_folder
+from unordinal.pretrained import is_pretrained, judge_of, pretrained_folder
 from unordinal.pretrained.card import card_of
 from unordinal.pretrained.hub import fetched, is_hub, push
 from unordinal.runs.building import build_for
@@ -32,13 +33,14 @@ from unordinal.tasks.asking import Sample
 from unordinal.tasks.cells import FillRows, Predict, fill_rows, predict
 from unordinal.tasks.classifying import Classified, Classify, classify, place_of_label
 from unordinal.tasks.compressing import Compress, Compressed, Decompress, compress, decompress
-from unordinal.tasks.correcting import Correct, correct
+from unordinal.tasks.correcting import Correct, Correction, correct
 from unordinal.tasks.distinct import keys_of
 from unordinal.tasks.drawing import Samples, sample
 from unordinal.tasks.filling import Fill, Filled, FillMap, fill_map
 from unordinal.tasks.gaps import fill_gaps
 from unordinal.tasks.lines import Line, Measure, measure
 from unordinal.tasks.suspicion import MeasureRows, measure_rows
+from unordinal.tasks.weighing import Judge
 from unordinal.train.start import device_named
 
 
@@ -105,6 +107,31 @@ class Run:
             raise ValueError(f"{judge.folder.path} cannot rank: expected an exact model over the same alphabet")
         return judge.model
 
+    def second_judge(self, asked: Correct) -> Judge | None:
+        """Return the model that weighs corrections together with this one, if there is one."""
+        if self.model.stepper is None or asked.method == "pass":
+            return None
+        reference = judge_of(self.folder.path) if asked.judge is None else asked.judge
+        if reference is None:
+            return None
+        device = str(device_of(self.model))
+        judge = (
+            reference
+            if isinstance(reference, Run)
+            else bundled(reference, device)
+            if asked.judge is None
+            else load(reference, device=device)
+        )
+        if judge.model.stepper is None or judge.vocabulary is None or judge.spec.ends:
+            raise ValueError(
+                f"{judge.folder.path} cannot weigh corrections: expected an autoregressive model of text (arm)"
+            )
+        return Judge(judge.model, judge.vocabulary)
+
+    def corrected(self, asked: Correct) -> Correction:
+        """Correct what was mistyped in a text."""
+        return correct(self.model, self.spec, asked, self.second_judge(asked))
+
     def filled(self, asked: Fill) -> Filled:
         """Fill the gaps of a text."""
         return fill_gaps(self.model, self.spec, asked, self.checked_judge(asked.judge))
@@ -151,7 +178,7 @@ class Run:
 
     sample = method(Sample, lambda run, asked: run.shown(run.drawn(asked)))
     score = method(Evaluate, lambda run, asked: run.scored(asked))
-    correct = method(Correct, lambda run, asked: correct(run.model, run.spec, asked))
+    correct = method(Correct, lambda run, asked: run.corrected(asked))
     compress = method(Compress, lambda run, asked: run.compressed(asked))
     decompress = method(Decompress, lambda run, asked: run.decompressed(asked))
     fill = method(Fill, lambda run, asked: run.filled(asked))
@@ -236,3 +263,9 @@ def load(
     model = build_for(config, spec, folder.weights) if model is None else model
     folder.load_weights(model)
     return Run(model.to(device).eval(), spec, config, folder)
+
+
+@lru_cache(maxsize=2)
+def bundled(reference: str, device: str) -> Run:
+    """Load a bundled model that other bundled models need, once."""
+    return load(reference, device=device)

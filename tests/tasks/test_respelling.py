@@ -1,19 +1,18 @@
 """Alignments, the case of suggestions, and their probabilities."""
 
 import itertools
-import math
-from pathlib import Path
 
 import pytest
 import torch
-from mistyping import causal_model, light_channel, random_channel
+from mistyping import causal_model, random_channel
 
+from unordinal.api import load
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.progress import ignored
 from unordinal.tasks.misspelling import typing_channel
 from unordinal.tasks.reading import read
-from unordinal.tasks.respelling import aligned, joint_scores, pieces_of, respell, written
-from unordinal.tasks.search import padded
+from unordinal.tasks.respelling import after_space, aligned, pieces_of, respell, written
+from unordinal.tasks.weighing import Scale
 from unordinal.tasks.windows import Window
 
 TEXT8 = Vocabulary.text8()
@@ -57,29 +56,33 @@ def test_an_alignment_has_the_least_cost_and_covers_both_texts() -> None:
     assert all(a.i_end == b.i and a.j_end == b.j for a, b in itertools.pairwise(steps))
 
 
-@torch.no_grad()
-def test_a_suggestion_is_weighed_against_the_text_as_typed_and_its_rivals() -> None:
-    """In an alphabet without a space, with few errors, the probability is that of Bayes' rule over the candidates."""
+def test_suggestions_name_what_is_there_and_what_is_likelier() -> None:
     vocabulary = Vocabulary("chars", "ab")
-    model, channel = causal_model(2, 12), light_channel(2, 0.3, seed=5)
-    reading = read("abba", vocabulary)
-    found = respell(model, channel, reading, ~reading.is_free, beam=4, advance=ignored)
-    for suggestion in found:
-        assert 0 <= suggestion.probability <= 1
-        assert "abba"[suggestion.start :].startswith(suggestion.old)
-    rows = [torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0])]
-    scores = joint_scores(model, channel, reading.x, ~reading.is_free, rows)
-    assert model.stepper is not None
-    for row, score in zip(rows, scores.tolist(), strict=True):
-        prior = float(model.stepper.log_probs(row.unsqueeze(0)).sum())
-        expected = prior + float(channel.log_prob(reading.x.unsqueeze(0), padded([row])))
-        assert score == pytest.approx(expected)
-        assert math.isfinite(score)
+    model, channel = causal_model(2, 12), random_channel(2, seed=5)
+    scale, number = Scale(model, channel, vocabulary), 0
+    for letters in itertools.product("ab", repeat=5):
+        text = "".join(letters)
+        reading = read(text, vocabulary)
+        for s in respell(scale, channel, reading, ~reading.is_free, beam=8, advance=ignored):
+            assert 0 <= s.probability <= 1
+            assert text[s.start :].startswith(s.old)
+            assert s.old != s.new
+            number += 1
+    assert number > 5
 
 
-def test_long_texts_are_cut_into_windows_that_agree(tmp_path: Path) -> None:
-    from unordinal.api import load
+def test_nothing_is_put_before_the_first_word() -> None:
+    model = load("pretrained:text8-arm").model
+    reading = read("the cat sat on the mat", TEXT8)
+    longer, is_fixed = after_space(reading, ~reading.is_free)
+    assert TEXT8.decode(longer.x) == " the cat sat on the mat"
+    assert is_fixed.tolist() == [True, *[False] * 22]
+    scale = Scale(model, typing_channel(TEXT8, 0.01), TEXT8)
+    found = respell(scale, typing_channel(TEXT8, 0.1), reading, ~reading.is_free, beam=16, advance=ignored)
+    assert not any(s.new[:1] == " " for s in found)
 
+
+def test_long_texts_are_cut_into_windows_that_agree() -> None:
     run = load("pretrained:text8-arm")
     sentence = "the goverment of the country was begining to recieve the letters of the people "
     found = run.correct(sentence * 5)

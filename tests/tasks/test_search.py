@@ -10,7 +10,8 @@ from mistyping import causal_model, light_channel, random_channel
 from torch import Tensor
 
 from unordinal.tasks.channel import NO_LETTER, substitutions
-from unordinal.tasks.search import padded, search
+from unordinal.tasks.search import search
+from unordinal.tasks.weighing import padded
 
 EVERYTHING: Any = {"beam": 10**6, "drop": math.inf, "band": None}
 

@@ -33,7 +33,19 @@ class CorrectArgs(MachineArgs):
         cat letter.txt | unordinal correct --method pass > corrected.txt
     """
 
-    FIRST: ClassVar = ("file", "run", "error_rate", "threshold", "method", "careful", "keep", "beam", "passes", "json")
+    FIRST: ClassVar = (
+        "file",
+        "run",
+        "error_rate",
+        "threshold",
+        "method",
+        "careful",
+        "keep",
+        "judge",
+        "beam",
+        "passes",
+        "json",
+    )
     text: Annotated[str | None, POSITIONAL] = None
     """The text; without it --file or standard input is read."""
     file: Path | None = None
@@ -45,7 +57,7 @@ class CorrectArgs(MachineArgs):
 
 
 def main(words: Words) -> int:
-    from unordinal.tasks.correcting import Correct, correct
+    from unordinal.tasks.correcting import Correct
 
     args, values = parse(words, CorrectArgs, Correct, skip=("text", "keep"))
     text = given_text(args.text, args.file)
@@ -54,7 +66,7 @@ def main(words: Words) -> int:
     keep = () if args.keep is None else tuple(given_text(None, args.keep).split())
     asked = Correct(text, **values, keep=keep, progress=progress)
     run = args.load(args.run or DEFAULTS[asked.method or "beam"])
-    found = correct(run.model, run.spec, asked)
+    found = run.corrected(asked)
     if args.json:
         print_json({"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]})
     elif sys.stdout.isatty():

@@ -28,11 +28,13 @@ class Pretrained:
         description: what it is good for.
         sha256: of its model.safetensors.
         paragraph_bits: bits per character of `PARAGRAPH`: exact, or the bound of 64 draws with seed 0.
+        judge: the reference of the bundled model that weighs its corrections together with it; None for none.
     """
 
     description: str
     sha256: str
     paragraph_bits: float
+    judge: str | None = None
 
 
 PRETRAINED: dict[str, Pretrained] = {
@@ -40,6 +42,7 @@ PRETRAINED: dict[str, Pretrained] = {
         "autoregressive Transformer with tables of n-grams: continues and scores English text, exactly",
         "fbe5a3f326121605b606dfd0417a7c8194963431d6a8e5e8c250acda9aa11b4d",
         1.9485,
+        judge="pretrained:english-arm",
     ),
     "english-arm": Pretrained(
         "autoregressive Transformer over tokens: continues, scores, fills and compresses English text",
@@ -62,6 +65,12 @@ PRETRAINED: dict[str, Pretrained] = {
 
 def is_pretrained(path: object) -> bool:
     return str(path).startswith(PREFIX)
+
+
+def judge_of(folder: Path) -> str | None:
+    """Return the reference of the bundled model that weighs the corrections of the one in a folder, or None."""
+    known = PRETRAINED.get(folder.name) if folder.parent == HERE else None
+    return None if known is None else known.judge
 
 
 def pretrained_folder(path: object) -> Path:

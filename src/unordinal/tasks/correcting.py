@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
@@ -20,15 +20,17 @@ from unordinal.diffusion.continuous import noise_of_rate
 from unordinal.diffusion.uniform import evidence
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, ignored
-from unordinal.settings import NOT_SERVED, Range, Request
+from unordinal.settings import NOT_SERVED, Flag, Range, Request
 from unordinal.tasks.misspelling import typing_channel
 from unordinal.tasks.reading import Reading, read
 from unordinal.tasks.respelling import Suggestion, respell
 from unordinal.tasks.search import BEAM
+from unordinal.tasks.weighing import Judge, Scale
 from unordinal.tasks.windows import batches, joined, windows
 
 ERROR_RATE = 0.02  # of a pass, by default
-EDIT_RATE = 0.003  # of a search, by default
+EDIT_RATE = 0.01  # of a search, by default
+SEARCHED_RATE = 0.03  # at which a search proposes what is weighed at the rate asked for
 SURE = 0.99  # the least probability of a suggestion for a name, where care is asked for
 LONGEST_WORD = 64  # that is looked at around a suggestion
 MARGIN = 32  # how far from the edge of a window a correction counts
@@ -45,7 +47,7 @@ class Correct(Request):
     text: Annotated[str, Range(1, served=10_000)]
     """The text, in any characters. Characters that the run's alphabet lacks stay as they are."""
     error_rate: Annotated[float | None, Range(above=0, below=1)] = None
-    """The share of letters that are wrong; default 0.003 with beam, 0.02 with pass."""
+    """The share of letters that are wrong; default 0.01 with beam, 0.02 with pass."""
     threshold: Annotated[float, Range(0, 1)] = 0.5
     """The least probability of a suggestion."""
     method: Literal["beam", "pass"] | None = None
@@ -61,6 +63,14 @@ class Correct(Request):
     """With pass: how often the text is read, each time with the suggestions so far in place."""
     beam: Annotated[int, Range(1, served=64)] = BEAM
     """With beam: how many candidates are kept."""
+    judge: Annotated[str | Any | None, NOT_SERVED, Flag(metavar="RUN")] = None
+    """With beam: a second autoregressive model of text, with any alphabet, which weighs the suggestions together with
+    the run. Default pretrained:english-arm for the bundled model, none for a run of your own."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.judge is not None and self.method == "pass":
+            raise ValueError("`judge` is for `method` beam; a pass has no suggestions of several letters to weigh")
 
 
 @dataclass(frozen=True)
@@ -166,13 +176,14 @@ def diffusion_posterior(
     return p
 
 
-def correct(model: CategoricalModel, spec: DataSpec, asked: Correct) -> Correction:
+def correct(model: CategoricalModel, spec: DataSpec, asked: Correct, judge: Judge | None = None) -> Correction:
     """Correct what was mistyped in a text.
 
     Args:
         model: an autoregressive model of sequences, or a diffusion with uniform noise.
         spec: the description of its data, which are text.
         asked: the request.
+        judge: with a search, a second model that weighs its suggestions.
     """
     vocabulary = spec.text_vocabulary("correct")
     method = asked.method or ("beam" if model.stepper is not None else "pass")
@@ -188,8 +199,9 @@ def correct(model: CategoricalModel, spec: DataSpec, asked: Correct) -> Correcti
         return Correction(asked.text, ())
     with asked.progress("Correcting", len(reading.x)) as advance:
         if method == "beam":
-            channel = typing_channel(vocabulary, rate)
-            found = respell(model, channel, reading, is_fixed, beam=asked.beam, advance=advance)
+            scale = Scale(model, typing_channel(vocabulary, rate), vocabulary, judge)
+            wide = typing_channel(vocabulary, max(rate, SEARCHED_RATE))
+            found = respell(scale, wide, reading, is_fixed, beam=asked.beam, advance=advance)
         else:
             posterior = partial(diffusion_posterior, model, error_rate=rate, passes=asked.passes, advance=advance)
             found = replaced_letters(reading, is_fixed, posterior)

@@ -6,26 +6,25 @@ weighed against the word as it was typed and against what other clean texts have
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance
 from unordinal.tasks.channel import Channel
 from unordinal.tasks.misspelling import symbols_of
 from unordinal.tasks.reading import Reading
-from unordinal.tasks.search import Found, padded, search
+from unordinal.tasks.search import Found, search
+from unordinal.tasks.weighing import Letters, Place, Scale, padded
 from unordinal.tasks.windows import Window, windows
 
 SIZE = 192  # typed letters of a window
 MARGIN = 32  # how far from the edge of a window a correction counts
 AT_ONCE = 8  # windows that are searched at a time, which bounds the memory
-WEIGHED = 4  # clean texts whose words are weighed against each other
-ROWS = 64  # texts that are scored at a time
+WEIGHED = 8  # clean texts whose words are weighed against each other
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,23 @@ class Piece:
 
 
 def respell(
-    model: CategoricalModel, channel: Channel, reading: Reading, is_fixed: Tensor, *, beam: int, advance: Advance
+    scale: Scale, wide: Channel, reading: Reading, is_fixed: Tensor, *, beam: int, advance: Advance
 ) -> list[Suggestion]:
     """Return suggestions for a text, in its order, whatever their probability.
 
     Args:
-        model: a model with a `stepper`.
-        channel: how errors are made.
+        scale: what suggestions are weighed with.
+        wide: the channel of the search, with more errors than that of the scale, so that more is found to be weighed.
         reading: the text as the model sees it.
         is_fixed: positions (L,) that are known to be right.
         beam: how many hypotheses the search keeps.
         advance: receives the number of letters done.
     """
+    model = scale.model
     if model.stepper is None:
         raise ValueError("`method` beam needs an autoregressive model (arm); use `method` pass with a diffusion")
+    if " " in symbols_of(reading.vocabulary):
+        reading, is_fixed = after_space(reading, is_fixed)
     size = min(SIZE, model.event_shape[0])
     cut = windows(len(reading.x), size, min(MARGIN, (size - 1) // 2))
     found: list[Suggestion] = []
@@ -96,13 +98,21 @@ def respell(
         some = cut[begin : begin + AT_ONCE]
         typed, fixed = (padded([v[w.start : w.stop] for w in some]) for v in (reading.x, is_fixed.long()))
         tell = partial(tell_part, advance, sum(w.last - w.first for w in some))
-        searched = search(model, channel, typed, beam=beam, is_fixed=fixed == 1, advance=tell)
+        searched = search(model, wide, typed, beam=beam, is_fixed=fixed == 1, advance=tell)
         for window, clean in zip(some, searched, strict=True):
-            for suggestion in suggestions_of(model, channel, reading, is_fixed, window, clean):
+            for suggestion in suggestions_of(scale, reading, is_fixed, window, clean):
                 if suggestion.start >= done:
                     found.append(suggestion)
                     done = suggestion.start + len(suggestion.old)
     return found
+
+
+def after_space(reading: Reading, is_fixed: Tensor) -> tuple[Reading, Tensor]:
+    """Return a text with a space before it that stays as it is, so that models know that a word begins there."""
+    x = torch.cat([torch.tensor([symbols_of(reading.vocabulary).index(" ")]), reading.x])
+    first = torch.ones(1, dtype=torch.bool)
+    is_fixed, is_free = torch.cat([first, is_fixed]), torch.cat([~first, reading.is_free])
+    return replace(reading, x=x, spans=((0, 0), *reading.spans), is_free=is_free), is_fixed
 
 
 def tell_part(advance: Advance, whole: float, part: float) -> None:
@@ -111,55 +121,35 @@ def tell_part(advance: Advance, whole: float, part: float) -> None:
 
 
 def suggestions_of(
-    model: CategoricalModel, channel: Channel, reading: Reading, is_fixed: Tensor, window: Window, found: Found
+    scale: Scale, reading: Reading, is_fixed: Tensor, window: Window, found: Found
 ) -> Iterator[Suggestion]:
     """Yield the suggestions that begin in the part of a window that counts."""
     if not found.texts:
         return
     typed, fixed = (v[window.start : window.stop] for v in (reading.x, is_fixed))
     space = symbols_of(reading.vocabulary).find(" ")
-    best, *others = found.texts[:WEIGHED]
-    pieces = pieces_of(best, typed, channel, fixed, space)
-    elsewhere = [{(p.typed.start, p.typed.stop): p for p in pieces_of(y, typed, channel, fixed, space)} for y in others]
-    changed, rows, owners = [], [best], []
-    for piece in pieces:
-        is_same = torch.equal(best[piece.clean], typed[piece.typed])
-        if is_same or not window.first <= window.start + piece.typed.start < window.last:
-            continue
-        changed.append(piece)
-        rivals = {tuple(typed[piece.typed].tolist())}
-        for text, known in zip(others, elsewhere, strict=True):
-            rival = known.get((piece.typed.start, piece.typed.stop))
-            if rival is not None:
-                rivals.add(tuple(text[rival.clean].tolist()))
-        for letters in sorted(rivals - {tuple(best[piece.clean].tolist())}):
-            middle = torch.tensor(letters, dtype=torch.long)
-            rows.append(torch.cat([best[: piece.clean.start], middle, best[piece.clean.stop :]]))
-            owners.append(len(changed) - 1)
-    if not changed:
+    texts = found.texts[:WEIGHED]
+    cut = [pieces_of(text, typed, scale.channel, fixed, space) for text in texts]
+    elsewhere = [{(p.typed.start, p.typed.stop): p for p in pieces} for pieces in cut]
+    places, sources = list[Place](), list[dict[Letters, tuple[Piece, Tensor]]]()
+    for best in cut[0]:
+        as_typed: Letters = tuple(typed[best.typed].tolist())
+        known: dict[Letters, tuple[Piece, Tensor]] = {}
+        for text, pieces in zip(texts, elsewhere, strict=True):
+            piece = pieces.get((best.typed.start, best.typed.stop))
+            if piece is not None:
+                known.setdefault(tuple(text[piece.clean].tolist()), (piece, text))
+        known.pop(as_typed, None)
+        if known:
+            places.append(Place(best.typed, (*known, as_typed)))
+            sources.append(known)
+    if not places:
         return
-    scores = joint_scores(model, channel, typed, fixed, rows)
-    for index, piece in enumerate(changed):
-        rivals_of = torch.tensor([True, *(owner == index for owner in owners)])
-        probability = float(torch.softmax(scores[rivals_of], dim=0)[0])
-        start, old, new = written(reading, window, piece, best)
-        yield Suggestion(start, old, new, probability)
-
-
-@torch.no_grad()
-def joint_scores(model: CategoricalModel, channel: Channel, typed: Tensor, fixed: Tensor, rows: list[Tensor]) -> Tensor:
-    """Return log p(clean) + log q(typed | clean) of clean texts, (R,) in float64."""
-    assert model.stepper is not None
-    found = []
-    for begin in range(0, len(rows), ROWS):
-        some = rows[begin : begin + ROWS]
-        x = padded(some, model.num_classes if model.ends else 0)
-        log_p = model.stepper.log_probs(x.to(device_of(model))).double().cpu()
-        sizes = torch.tensor([len(row) + model.ends for row in some]).unsqueeze(1)
-        prior = torch.where(torch.arange(log_p.shape[1]) < sizes, log_p, 0.0).sum(dim=1)
-        seen, stay = (v.unsqueeze(0).expand(len(some), -1) for v in (typed, fixed))
-        found.append(prior + channel.log_prob(seen, padded(some), stay))
-    return torch.cat(found)
+    for place, known, shares in zip(places, sources, scale.weigh(typed, fixed, places), strict=True):
+        if window.first <= window.start + place.typed.start < window.last:
+            letters = max(known, key=lambda r: shares.get(r, 0.0))
+            start, old, new = written(reading, window, *known[letters])
+            yield Suggestion(start, old, new, shares.get(letters, 0.0))
 
 
 def pieces_of(clean: Tensor, typed: Tensor, channel: Channel, is_fixed: Tensor, space: int) -> list[Piece]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Advance, ignored
-from unordinal.tasks.channel import MOST_DELETIONS, NO_LETTER, Channel, Paths, Typed
+from unordinal.tasks.channel import MOST_DELETIONS, Channel, Paths, Typed
 
 BEAM = 16
 DROP = 12.0  # nats below the best clean prefix at which one is dropped
@@ -128,8 +128,3 @@ def best_of(found: list[tuple[float, Tensor]], beam: int) -> Found:
     """Return the best clean texts, the best one first."""
     ordered = sorted(found, key=lambda pair: -pair[0])[:beam]
     return Found([text for _, text in ordered], torch.tensor([score for score, _ in ordered], dtype=torch.float64))
-
-
-def padded(texts: list[Tensor], value: int = NO_LETTER) -> Tensor:
-    """Return texts of different lengths as one tensor, with a value after the end of shorter ones."""
-    return torch.nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=value)

@@ -13,7 +13,7 @@ from unordinal.evaluate.report import shown_time
 from unordinal.names import unknown
 from unordinal.pretrained import PREFIX
 from unordinal.tasks.asking import Sample, model_settings
-from unordinal.tasks.correcting import Correct, correct
+from unordinal.tasks.correcting import Correct
 from unordinal.tasks.drawing import sample
 from unordinal.tasks.filling import Fill, FillMap, fill_map
 from unordinal.tasks.lines import Measure
@@ -83,7 +83,7 @@ class Answers:
         """Correct mistyped letters."""
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
         run = self.chosen(model, needs, exact=True)
-        found = correct(run.model, run.spec, replace(asked, progress=job.progress))
+        found = run.corrected(replace(asked, progress=job.progress))
         return {"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]}
 
     def fill(self, model: str | None, asked: Fill, job: Job) -> dict[str, Any]:
