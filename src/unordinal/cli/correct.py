@@ -68,14 +68,14 @@ def main(words: Words) -> int:
     run = args.load(args.run or DEFAULTS[asked.method or "beam"])
     found = run.corrected(asked)
     if args.json:
-        print_json({"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]})
+        print_json({"text": found.text, "suggestions": [asdict(s) for s in found.suggestions]})
     elif sys.stdout.isatty():
         print(coloured(text, found))
         for s in found.suggestions[:20]:
-            say(f"  at {s.start}: {s.old!r} to {s.new!r}, probability {s.probability:.2f}")
+            say(f"  at {s.start}: {s.old!r} to {s.new!r}, confidence {s.confidence:.2f}")
     else:
         print_text(found.text if args.text is None else f"{found.text}\n")
-    say(f"{counted(len(found.suggestions), 'suggestion')}; probabilities are {found.kind}.")
+    say(f"{counted(len(found.suggestions), 'suggestion')}.")
     return 0
 
 

@@ -29,15 +29,14 @@ from unordinal.tasks.weighing import Judge, Scale
 from unordinal.tasks.windows import batches, joined, windows
 
 ERROR_RATE = 0.02  # of a pass, by default
-EDIT_RATE = 0.01  # of a search, by default
+EDIT_RATE = 0.003  # of a search, by default
 SEARCHED_RATE = 0.03  # at which a search proposes what is weighed at the rate asked for
-SURE = 0.99  # the least probability of a suggestion for a name, where care is asked for
+SURE = 0.99  # the least confidence of a suggestion for a name, where care is asked for
 LONGEST_WORD = 64  # that is looked at around a suggestion
 MARGIN = 32  # how far from the edge of a window a correction counts
 BATCH = 16  # windows at a time
 BLOCK = 65_536  # symbols at a time, so that memory is bounded
 MOST_SYMBOLS = 4_000_000  # of one text
-TOO_HIGH = "too high: a pass takes the suggestions of the pass before it for certain"
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,21 @@ class Correct(Request):
     text: Annotated[str, Range(1, served=10_000)]
     """The text, in any characters. Characters that the run's alphabet lacks stay as they are."""
     error_rate: Annotated[float | None, Range(above=0, below=1)] = None
-    """The share of letters that are wrong; default 0.01 with beam, 0.02 with pass."""
+    """The share of letters that are wrong; default 0.003 with beam, 0.02 with pass."""
     threshold: Annotated[float, Range(0, 1)] = 0.5
-    """The least probability of a suggestion."""
+    """The least confidence of a suggestion."""
     method: Literal["beam", "pass"] | None = None
     """beam searches with an autoregressive model for what was meant: missing, added, replaced and swapped letters. pass
     reads the text once with a diffusion, as in the paper: replaced letters only, and much faster. Default what the
     model can do."""
     careful: bool = False
     """Change words that look like names or code (a capital inside a sentence, digits, underscores) only if a suggestion
-    has a probability of at least 0.99."""
+    has a confidence of at least 0.99."""
     keep: Annotated[tuple[str, ...], NOT_SERVED] = ()
     """Words that stay as they are."""
     passes: Annotated[int, Range(1, served=10)] = 1
-    """With pass: how often the text is read, each time with the suggestions so far in place."""
+    """With pass: how often the text is read, each time with the suggestions so far in place. Confidences are too high
+    then."""
     beam: Annotated[int, Range(1, served=64)] = BEAM
     """With beam: how many candidates are kept."""
     judge: Annotated[str | Any | None, NOT_SERVED, Flag(metavar="RUN")] = None
@@ -80,12 +80,10 @@ class Correction:
     Args:
         text: the text with all suggestions accepted.
         suggestions: the corrections, in the order of the text.
-        kind: what the probabilities are: those of the model, or an estimate that tends to be too high.
     """
 
     text: str
     suggestions: tuple[Suggestion, ...]
-    kind: str = "the model's"
 
 
 Posterior = Callable[..., Tensor]
@@ -208,9 +206,8 @@ def correct(model: CategoricalModel, spec: DataSpec, asked: Correct, judge: Judg
     words = frozenset(word.casefold() for word in asked.keep)
     found = [s for s in found if not is_kept(asked.text, s, words)]
     least = [SURE if asked.careful and is_name(asked.text, s) else asked.threshold for s in found]
-    sure = [s for s, limit in zip(found, least, strict=True) if s.probability >= limit]
-    kind = TOO_HIGH if method == "pass" and asked.passes > 1 else "the model's"
-    return Correction(with_suggestions(asked.text, sure), tuple(sure), kind)
+    sure = [s for s, limit in zip(found, least, strict=True) if s.confidence >= limit]
+    return Correction(with_suggestions(asked.text, sure), tuple(sure))
 
 
 def with_suggestions(text: str, suggestions: list[Suggestion]) -> str:

@@ -35,14 +35,14 @@ class Suggestion:
         start: where the correction begins in the text.
         old: what was found there.
         new: what is suggested.
-        probability: the model's probability that this is right, compared with the text as it was typed and with other
-            suggestions for the same place.
+        confidence: how sure the model is, from 0 to 1, compared with the text as it was typed and with other
+            suggestions for the same place. It is too high for texts with few errors, and for rare names.
     """
 
     start: int
     old: str
     new: str
-    probability: float
+    confidence: float
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Piece:
 def respell(
     scale: Scale, wide: Channel, reading: Reading, is_fixed: Tensor, *, beam: int, advance: Advance
 ) -> list[Suggestion]:
-    """Return suggestions for a text, in its order, whatever their probability.
+    """Return suggestions for a text, in its order, whatever their confidence.
 
     Args:
         scale: what suggestions are weighed with.

@@ -84,7 +84,7 @@ class Answers:
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
         run = self.chosen(model, needs, exact=True)
         found = run.corrected(replace(asked, progress=job.progress))
-        return {"text": found.text, "kind": found.kind, "suggestions": [asdict(s) for s in found.suggestions]}
+        return {"text": found.text, "suggestions": [asdict(s) for s in found.suggestions]}
 
     def fill(self, model: str | None, asked: Fill, job: Job) -> dict[str, Any]:
         """Fill the gaps of a text."""

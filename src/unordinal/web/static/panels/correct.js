@@ -15,7 +15,7 @@ export function startCorrect(models) {
     });
     return out + text.slice(done);
   };
-  const describe = (s, i) => `“${s.old}” to “${s.new}”, probability ${s.probability.toFixed(2)}, ${accepted[i] ? "accepted" : "rejected"}`;
+  const describe = (s, i) => `“${s.old}” to “${s.new}”, confidence ${s.confidence.toFixed(2)}, ${accepted[i] ? "accepted" : "rejected"}`;
   const draw = () => {
     const parts = [];
     let done = 0;
