@@ -6,8 +6,8 @@ show the share of wrong words that were mended, the share of good words that wer
 that are right, before and after, by the least confidence of a suggestion; then how often suggestions of about the
 same confidence are right.
 
-Contestants: the search of `correct`, with its judge and without, the single pass of a diffusion, symspellpy and pyspellchecker with their own
-dictionaries, and symspellpy with the words of the training text.
+Contestants: the search of `correct`, with its judge and without, the single pass of a diffusion, symspellpy and
+pyspellchecker with their own dictionaries, and symspellpy with the words of the training text.
 """
 
 import json
