@@ -1,30 +1,29 @@
-"""How well gaps are filled: python benchmarks/filling.py text8.prefix.xz
+"""How well whole words are filled in: python benchmarks/filling.py text8.prefix.xz
 
-Single characters of test windows are blanked at random, and the likeliest character is compared with the right one,
-under a masked diffusion and under count models of order 5 that read from the left and from the right. Then one whole
-word of every window is blanked, and its place among ten proposals is counted.
+One word of every test window is blanked, letter by letter, and the place of the right word among ten proposals is
+counted. The baseline takes the words of the same length that most often follow the word before and precede the word
+after in the training text.
 """
 
 import json
+import time
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 from arguments import given
-from contexts import probabilities
-from torch import Tensor
 
 from unordinal.api import load
 from unordinal.cli.parsing import POSITIONAL
 from unordinal.data import load_data
-from unordinal.evaluate.counts import CountModel
-from unordinal.tasks.filling import fill, judge_of
+from unordinal.data.vocabularies import Vocabulary
 
-K, LENGTH, ORDER = 27, 256, 5
 LEAST_LETTERS = 4  # of a word that is blanked
 PROPOSALS = 10
+NEW_PAIR = 0.1  # how often a pair of words counts that the training text lacks
 
 
 @dataclass(frozen=True)
@@ -33,103 +32,79 @@ class Args:
     """The text that the models were trained on, with the same split."""
     split: str = "5977825,300000,300000"
     """TRAIN,VAL,TEST."""
-    num: int = 400
-    """Windows of 256 characters of the test split."""
-    words: int = 400
-    """How many of them also have a word blanked."""
-    word_window: int = 256
-    """Characters of those that are shown, from the start of the window."""
-    shares: tuple[float, ...] = (0.01, 0.1, 0.3)
-    """Shares of characters that are blanked."""
-    run: str = "pretrained:text8-absorbing"
-    """The run of a masked diffusion."""
-    judge: str = "pretrained:text8-arm"
-    """The exact model that ranks proposals."""
+    num: int = 100
+    """Windows."""
+    size: int = 128
+    """Characters of a window."""
+    runs: tuple[str, ...] = ("pretrained:english-arm", "pretrained:english-absorbing")
+    """The runs to compare."""
     out: Path | None = None
     """Write the figures to this JSON file."""
 
 
-class TwoSided:
-    """Count models of order 5 from either side: p(c | left) p(c | right) / p(c), up to the nearest blank."""
+@dataclass(frozen=True)
+class Case:
+    """A window as the words before, the word that is blanked, and the words after."""
 
-    def __init__(self, train: np.ndarray):
-        self.left = [CountModel(train, K, order) for order in range(ORDER + 1)]
-        self.right = [CountModel(train[::-1].copy(), K, order) for order in range(ORDER + 1)]
-        self.single = np.bincount(train, minlength=K) / len(train)
+    before: list[str]
+    word: str
+    after: list[str]
 
-    def predicted(self, row: np.ndarray, place: int) -> int:
-        """Return the likeliest symbol of a place of a row in which blanks are -1."""
-        log_p = -np.log(self.single)
-        for models, before in ((self.left, row[:place]), (self.right, row[:place:-1])):
-            near = before[-ORDER:]
-            blanks = np.flatnonzero(near < 0)
-            context = near[blanks[-1] + 1 :] if len(blanks) else near
-            contexts = np.repeat(context[None], K, axis=0)
-            log_p = log_p + np.log(probabilities(models[len(context)], contexts, np.arange(K)))
-        return int(log_p.argmax())
+    @property
+    def text(self) -> str:
+        return " ".join([*self.before, "_" * len(self.word), *self.after])
 
 
-def share_of(hits: list[bool]) -> tuple[float, float]:
-    """Return a share and its standard error."""
-    values = np.array(hits, float)
-    return float(values.mean()), float(values.std() / len(values) ** 0.5)
+def cases(text: str, num: int, size: int) -> list[Case]:
+    """Return windows of a text with a random word in each."""
+    rng, found = np.random.default_rng(0), []
+    for start in np.linspace(0, len(text) - size, num).astype(int):
+        words = text[start : start + size].split(" ")[1:-1]  # whole words only
+        able = [index for index, word in enumerate(words[1:-1], start=1) if len(word) >= LEAST_LETTERS]
+        if able:
+            index = int(rng.choice(able))
+            found.append(Case(words[:index], words[index], words[index + 1 :]))
+    return found
 
 
-@torch.no_grad()
-def by_diffusion(run: str, blanked: Tensor) -> Tensor:
-    """Return the likeliest symbols of blanked windows (N, L), in which blanks are -1."""
-    model = load(run).model
-    hidden = torch.where(blanked < 0, K, blanked)
-    parts = [model.logits(part, torch.ones(len(part))).argmax(-1) for part in hidden.split(16)]  # type: ignore[operator]
-    return torch.cat(parts)
+class Pairs:
+    """Words of the same length, ranked by how often they stand between the words before and after."""
+
+    def __init__(self, words: list[str]):
+        self.single, self.pairs = Counter(words), Counter(pairwise(words))
+
+    def proposals(self, case: Case) -> list[str]:
+        def score(word: str) -> float:
+            left, right = self.pairs[case.before[-1], word], self.pairs[word, case.after[0]]
+            return (left + NEW_PAIR) * (right + NEW_PAIR) / self.single[word]
+
+        fits = [word for word in self.single if len(word) == len(case.word)]
+        return sorted(fits, key=score, reverse=True)[:PROPOSALS]
 
 
 def main(args: Args) -> None:
-    data = load_data(args.data, alphabet="text8", split=args.split, length=LENGTH)
-    x = data.test.examples(np.linspace(0, len(data.test) - 1, args.num).round().astype(np.int64)).long()
-    counts = TwoSided(data.train.symbols.astype(np.int64))
-    rows: list[dict[str, object]] = []
-    print(f"{'blanked':>8}{'masked diffusion':>22}{'two-sided counts':>22}")
-    for share in args.shares:
-        hidden = torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) < share
-        blanked = torch.where(hidden, -1, x)
-        ours = (by_diffusion(args.run, blanked) == x)[hidden].tolist()
-        theirs = []
-        for row, clean in zip(blanked.numpy(), x.numpy(), strict=True):
-            theirs += [counts.predicted(row, int(place)) == clean[place] for place in np.flatnonzero(row < 0)]
-        found = {"masked diffusion": share_of(ours), "two-sided counts": share_of(theirs)}
-        rows.append({"blanked": share, **found})
-        print(
-            f"{100 * share:>7.0f}%" + "".join(f"{100 * a:>14.2f} ± {100 * e:.2f}" for a, e in found.values()),
-            flush=True,
-        )
-    rows.append(whole_words(x[: args.words, : args.word_window], args))
+    data, vocabulary = load_data(args.data, alphabet="text8", split=args.split, length=256), Vocabulary.text8()
+    some = cases(vocabulary.decode(data.test.symbols), args.num, args.size)
+    pairs = Pairs(vocabulary.decode(data.train.symbols).split())
+    contestants = {"pairs of words": pairs.proposals}
+    for name in args.runs:
+        run = load(name)
+        contestants[name] = lambda case, run=run: [p.filling for p in run.fill(case.text, num=PROPOSALS).proposals]  # type: ignore[misc]
+    rows = []
+    for name, propose in contestants.items():
+        began, ranks = time.monotonic(), []
+        for case in some:
+            found = propose(case)
+            ranks.append(found.index(case.word) + 1 if case.word in found else 0)
+        row: dict[str, object] = {"contestant": name, "words": len(some)}
+        row["seconds"] = (time.monotonic() - began) / len(some)
+        for num in (1, 3, 10):
+            share = float(np.mean([0 < rank <= num for rank in ranks]))
+            row[f"among {num}"] = (share, (share * (1 - share) / len(ranks)) ** 0.5)
+            print(f"{name:<32} among the first {num:>2}: {share:.1%} ± {row[f'among {num}'][1]:.1%}", flush=True)  # type: ignore[index]
+        rows.append(row)
     if args.out is not None:
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
-
-
-def whole_words(x: Tensor, args: Args) -> dict[str, object]:
-    """Blank one word of every window and count how often it is among the first proposals."""
-    run, judge = load(args.run), judge_of(load(args.judge).model)
-    random = np.random.default_rng(0)
-    ranks: list[int] = []
-    for row in x:
-        text = run.spec.show(row)
-        words = [word for word in text.split(" ")[1:-1] if len(word) >= LEAST_LETTERS]
-        if not words:
-            continue
-        word = words[random.integers(len(words))]
-        start = text.index(f" {word} ") + 1
-        known = row.clone()
-        known[start : start + len(word)] = -1
-        found, _ = fill(run.model, known, num=PROPOSALS, judge=judge)
-        right = (found == row).all(1).nonzero().flatten().tolist()
-        ranks.append(right[0] + 1 if right else 0)
-    found_at = {num: share_of([0 < rank <= num for rank in ranks]) for num in (1, 3, 5, 10)}
-    print(f"\n{len(ranks)} words of at least {LEAST_LETTERS} letters, among the first")
-    for num, (share, error) in found_at.items():
-        print(f"{num:>4}: {100 * share:.1f} ± {100 * error:.1f} %")
-    return {"words": len(ranks), **{f"among {num}": value for num, value in found_at.items()}}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from arguments import given
 BODIES: list[tuple[str, dict[str, Any]]] = [
     ("bits", {"text": "paris is the capital of france and of the art of cooking"}),
     ("correct", {"text": "mexico citi the aztec stadium home of clup amerika", "method": "beam"}),
-    ("sample", {"model": "pretrained:text8-absorbing", "length": 64, "steps": 16}),
+    ("sample", {"model": "pretrained:english-absorbing", "length": 24, "steps": 16}),
 ]
 
 

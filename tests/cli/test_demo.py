@@ -11,6 +11,13 @@ def test_demo_end_to_end(cli: Cli) -> None:
     result = cli("demo", "--minutes", "0.05", "--json")
     assert result.code == 0, result.err
     values = result.json
+    shown = result.out
+    places = [
+        shown.index(part) for part in ("Text out of noise", "The government was beginning to receive letters", "_ is a")
+    ]
+    assert places == sorted(places)
+    rows = shown[shown.index("Rows of a table") :].splitlines()[2:6]
+    assert all(" hot " in row and " tea " in row for row in rows)
     assert set(values["baselines"]) >= {"order-0 counts", "order-3 counts", "xz -9e"}
     assert {name: part["kind"] for name, part in values["models"].items()} == {"arm": "exact", "multinomial": "elbo"}
     assert all(len(part["samples"]) == 3 for part in values["models"].values())

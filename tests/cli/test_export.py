@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "sharing.md"
 
 
 def test_the_example_of_the_docs_samples_with_onnxruntime_alone(cli: Cli, tmp_path: Path) -> None:
-    result = cli("export", "pretrained:text8-absorbing", "model.onnx", "--json")
+    result = cli("export", "pretrained:english-absorbing", "model.onnx", "--json")
     assert result.code == 0, result.err
     assert result.json["bytes"] > 10_000_000
     (code,) = re.findall(r"```python\n(import numpy.*?)```", PAGE.read_text(), re.DOTALL)
@@ -20,7 +20,7 @@ def test_the_example_of_the_docs_samples_with_onnxruntime_alone(cli: Cli, tmp_pa
     assert "unordinal" not in code
     made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    assert re.fullmatch(r"[a-z ]{64}\n", made.stdout), made.stdout
+    assert re.fullmatch(r"[a-z ]{40,}\n", made.stdout), made.stdout
 
 
 def test_bad_input(cli: Cli, trained_flow: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from unordinal.cli.common import MachineArgs
 from unordinal.cli.parsing import POSITIONAL, parse
+from unordinal.cli.showcase import show_bundled
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
 from unordinal.settings import Range
@@ -29,11 +30,10 @@ NUM_SAMPLES, SCORE_REPEATS = 3, 4
 class DemoArgs(MachineArgs):
     """Show what the bundled models can do, then train, score and sample two small ones.
 
-    A text emerges from noise, gaps are filled, a text is continued, mistyped letters are corrected, and surprising
-    letters are marked. Then two models are trained on the docstrings of Python's standard library: an autoregressive
-    Transformer and a multinomial diffusion, each for a fixed number of steps. The demo prints bits per character next
-    to those of count models and xz, samples of both models, and how one sample emerges from noise. It leaves the runs
-    and a report.html under runs/.
+    A text emerges from noise, a mistyped sentence is mended, gaps are filled, and rows of a table are drawn. Then two
+    models are trained on the docstrings of Python's standard library: an autoregressive Transformer and a multinomial
+    diffusion, each for a fixed number of steps. The demo prints bits per character next to those of count models and
+    xz, samples of both models, and how one sample emerges from noise. It leaves the runs and a report.html under runs/.
 
     `unordinal demo table` goes from a CSV file to a synthetic one instead, on a generated table.
 
@@ -73,7 +73,7 @@ def main(words: Words) -> int:
         raise ValueError(f"--minutes must be above 0, got {args.minutes:g}")
     if args.what == "table":
         return table_demo(args)
-    show_pretrained(args)
+    show_bundled(args, args.seed)
     data = load_data("docs", alphabet="text8", progress=progress)
     folder = args.out or free_name(Path("runs") / "demo")
     results: dict[str, Shown] = {}
@@ -131,39 +131,6 @@ def table_demo(args: DemoArgs) -> int:
     if args.json:
         print_json({"folder": str(folder), "report": str(folder / "report.html")})
     return 0
-
-
-EMERGING_LENGTH, EMERGING_CALLS, EMERGING_ROWS = 96, 48, 7
-GAPS = "the ____ of the city was destroyed by the romans in the second _______"
-PROMPT = "the history of the "
-CONTINUED_LENGTH = 160
-MISTYPED = "The goverment was begining to recieve leters from peple in diferent cities."
-UNUSUAL = "paris is the capital of frange and of the art of cooking"
-
-
-def show_pretrained(args: DemoArgs) -> None:
-    """Print what the bundled models can do."""
-    from unordinal.evaluate.report import chain_rows
-    from unordinal.tasks.asking import Sample
-    from unordinal.tasks.drawing import sample
-
-    masked, causal = (args.load(f"pretrained:text8-{name}") for name in ("absorbing", "arm"))
-    emerging = Sample(1, steps=EMERGING_CALLS, temperature=0.7, length=EMERGING_LENGTH, seed=args.seed)
-    drawn = sample(masked.model, masked.spec, emerging, with_chain=True)
-    print("Text out of noise, by pretrained:text8-absorbing (trained on the beginning of Wikipedia):")
-    for _, x in chain_rows(drawn.chain, EMERGING_ROWS):
-        print(f"  {masked.spec.show_noisy(x)}")
-    print(f"\nGaps, and the likeliest ways to fill them:\n  {GAPS}", flush=True)
-    for proposal in masked.fill(GAPS, num=3, judge=causal, seed=args.seed).proposals:
-        print(f"  {proposal.text}")
-    (text,) = causal.sample(1, seed=args.seed, prompt=PROMPT, length=CONTINUED_LENGTH, temperature=0.8)
-    print(f"\nA continuation of {PROMPT!r}, by pretrained:text8-arm:\n  {text}")
-    print(f"\nA mistyped sentence, and what the model makes of it:\n  {MISTYPED}\n  {causal.correct(MISTYPED).text}")
-    (found,) = causal.bits([UNUSUAL])
-    assert found.positions is not None
-    print(f"\nHow surprising is each letter? Its bits stand below it; {found.per_symbol:.2f} per letter on average.")
-    digits = "".join(f"{min(9, round(bits))}" for bits in found.positions)
-    print(f"  {UNUSUAL}\n  {digits}\n", flush=True)
 
 
 def train(model: str, data: "Data", path: Path, args: DemoArgs) -> int:

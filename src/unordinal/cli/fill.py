@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from unordinal.api import Run
 
 
-DEFAULT, JUDGE = "pretrained:text8-absorbing", "pretrained:text8-arm"
+DEFAULT, JUDGE = "pretrained:english-arm", "pretrained:text8-arm"
 
 
 @dataclass(frozen=True)
 class FillArgs(MachineArgs):
     """Fill the gaps of a text, or of a map.
 
-    Write one _ for each missing letter. Proposals of a diffusion over a-z and space are ranked by the exact
-    log-probability of the whole text under pretrained:text8-arm. Other proposals are ranked by the model's own
-    probability of the gaps, from left to right.
+    Write one _ for each missing letter, or one * for a gap of any length. The default model searches for the likeliest
+    whole text. Proposals of a diffusion over a-z and space are ranked by the exact log-probability of the whole text
+    under pretrained:text8-arm; those of another diffusion by its own probability of the gaps, from left to right.
 
     Examples:
         unordinal fill "the ____ of the city"
-        unordinal fill "the capital of france is _____" --num 3 --json
+        unordinal fill "the capital of france is *" --num 3 --json
         unordinal fill "C*CO" --run runs/molecules
         unordinal fill --run runs/streets --map scene.png --mask hole.png --grid filled.png
         unordinal fill --run runs/people --file people.csv --out filled.csv
@@ -43,7 +43,7 @@ class FillArgs(MachineArgs):
     file: Path | None = None
     """A text file, in UTF-8."""
     run: Annotated[str, Flag(metavar="RUN")] = DEFAULT
-    """A run of a diffusion, best with absorbing noise, or of an autoregressive model."""
+    """A run of an autoregressive model, or of a diffusion, best with absorbing noise."""
     map: Path | None = None
     """Maps: a PNG in the form of the run's own maps; default the first map of the run's test split."""
     mask: Path | None = None

@@ -69,7 +69,7 @@ def main(words: Words) -> int:
         runs, hosts=hosts, limits=Limits(workers=args.workers), log=(lambda _line: None) if args.quiet else say
     )
     for name, run in runs.items():
-        if run.spec.num_values:
+        if run.spec.num_values and not name.startswith(PREFIX):
             say(f"Note: {name} tells {counted(run.spec.num_values, 'value')} of its data, such as names of categories.")
     if args.host not in LOCAL_NAMES:
         say(f"Warning: anyone who can reach {args.host} can use this server; it has no passwords.")

@@ -32,7 +32,7 @@ class Fill(Request):
     gap: Annotated[str, Range(1, 1)] = "_"
     """The sign of a missing letter."""
     any_gap: Annotated[str, Range(1, 1)] = "*"
-    """Autoregressive models of lines: the sign of a gap of any length, of which there may be one."""
+    """Models of lines and of tokens: the sign of a gap of any length, of which there may be one."""
     num: Annotated[int, Range(1, served=20)] = 5
     """How many proposals."""
     seed: Seed = 0
