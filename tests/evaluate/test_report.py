@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
+from unordinal.data.tokens import TokenVocabulary
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.likelihood import Score
 from unordinal.evaluate.report import Report, chain_png, chain_rows, plot_pmf, plot_spread
@@ -42,6 +43,17 @@ def test_chains_probabilities_and_spreads_can_be_opened() -> None:
         file = io.BytesIO()
         plot(file)
         assert Image.open(file).format == "PNG"
+
+
+def test_tokens_stand_next_to_each_other() -> None:
+    """A chain of tokens is as wide as the characters that they stand for."""
+    tokens = TokenVocabulary.learned(["the frog and the toad " * 50], 280)
+    x = tokens.encode("the frog and the toad")
+    chain = [(1.0, torch.full_like(x, len(tokens))), (0.0, x)]
+    letters = Vocabulary.text8().encode("the frog and the toad")
+    wide = Image.open(io.BytesIO(chain_png(chain, DataSpec("tokens", len(tokens), (len(x),), tokens)))).size
+    assert len(x) < len(letters)
+    assert wide == Image.open(io.BytesIO(chain_png([(1.0, letters), (0.0, letters)], TEXT))).size
 
 
 def test_a_page_holds_what_it_shows_and_nothing_of_it_is_markup() -> None:

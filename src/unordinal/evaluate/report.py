@@ -14,7 +14,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.evaluate.likelihood import Score
 
 CHAIN_ROWS = 12
-CHAIN_COLUMNS = 96
+CHAIN_COLUMNS = 112  # characters
 COLOURS = ("#1b7837", "#9aa0a6")  # of symbols that have their final value, and of those that have not
 
 
@@ -40,22 +40,30 @@ def plot_chain(chain: list[tuple[float, Tensor]], spec: DataSpec, file: BinaryIO
     from matplotlib.figure import Figure
 
     rows, final = chain_rows(chain), chain[-1][1]
-    columns = min(CHAIN_COLUMNS, len(final))
-    figure = Figure(figsize=(0.108 * columns + 1.1, 0.24 * len(rows) + 0.3))
+    shown = [[printable(spec.show_noisy(value.reshape(1))) for value in x] for _, x in rows]
+    ends = np.cumsum([max(1, *map(len, symbols)) for symbols in zip(*shown, strict=True)])  # tokens differ in width
+    num = max(1, int((ends <= CHAIN_COLUMNS).sum()))
+    columns = int(ends[num - 1])
+    figure = Figure(figsize=(0.086 * columns + 1.1, 0.24 * len(rows) + 0.3))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(-9, columns + 1), ylim=(len(rows), -1))
     axes.axis("off")
     for row, (t, x) in enumerate(rows):
         axes.text(-2, row, f"t={shown_time(t)}", ha="right", va="center", family="monospace", size=9, color="#5f6368")
-        for column in range(columns):
-            symbol = spec.show_noisy(x[column : column + 1])
-            settled = bool(x[column] == final[column])
-            shown = symbol if symbol.isprintable() else "·"
-            axes.text(
-                column, row, shown.replace("$", r"\$"), ha="center", va="center", family="monospace", size=9,
-                color=COLOURS[0] if settled else COLOURS[1],
-            )  # fmt: skip
+        for place, end in enumerate(ends[:num].tolist()):
+            start = 0 if place == 0 else int(ends[place - 1])
+            for index, letter in enumerate(shown[row][place][: end - start]):
+                colour = COLOURS[0 if x[place] == final[place] else 1]
+                axes.text(
+                    start + index, row, letter.replace("$", r"\$"), ha="center", va="center", family="monospace",
+                    size=9, color=colour,
+                )  # fmt: skip
     figure.savefig(file, format="png", dpi=150)
+
+
+def printable(text: str) -> str:
+    """Return a text with a dot for each character that cannot be printed."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
 def plot_pmf(pmf: np.ndarray, score: Score, samples: Tensor, file: BinaryIO) -> None:
