@@ -132,9 +132,10 @@ def test_a_second_model_weighs_corrections() -> None:
         load("pretrained:text8-uniform").correct(text, method="pass", judge=arm)
 
 
-def test_texts_are_corrected_filled_and_measured_by_bundled_models() -> None:
-    arm = load("pretrained:text8-arm")
-    absorbing = fit("absorbing", "the cat sat on the mat " * 200, alphabet="text8", length=32, steps=2, progress=False)
+def test_texts_are_corrected_filled_and_measured(tmp_path: Path) -> None:
+    arm, path = load("pretrained:text8-arm"), tmp_path / "mats.txt"
+    path.write_text("the cat sat on the mat " * 200)
+    absorbing = fit("absorbing", path, alphabet="text8", length=32, steps=2, progress=False)
     filled = absorbing.fill("the c_t sat on the mat", num=27)
     assert len({p.filling for p in filled.proposals}) == 27  # all ways of one gap
     judged = absorbing.fill("the c_t sat on the mat", num=3, judge=arm)

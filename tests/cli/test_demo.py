@@ -2,22 +2,17 @@
 
 from pathlib import Path
 
+import pytest
 from conftest import Cli
 
 from unordinal.cli.train import free_name
 
 
-def test_demo_end_to_end(cli: Cli) -> None:
+def test_demo_end_to_end(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unordinal.cli.demo.show_bundled", lambda args, seed: None)  # see test_showcase.py
     result = cli("demo", "--minutes", "0.05", "--json")
     assert result.code == 0, result.err
     values = result.json
-    shown = result.out
-    places = [
-        shown.index(part) for part in ("Text out of noise", "The government was beginning to receive letters", "_ is a")
-    ]
-    assert places == sorted(places)
-    rows = shown[shown.index("Rows of a table") :].splitlines()[2:6]
-    assert all(" hot " in row and " tea " in row for row in rows)
     assert set(values["baselines"]) >= {"order-0 counts", "order-3 counts", "xz -9e"}
     assert {name: part["kind"] for name, part in values["models"].items()} == {"arm": "exact", "multinomial": "elbo"}
     assert all(len(part["samples"]) == 3 for part in values["models"].values())

@@ -125,7 +125,7 @@ def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     """A server with the models that come with the package, and small ones of maps, labelled lines and a table."""
     from unordinal.api import fit
 
-    names = [f"pretrained:text8-{name}" for name in ("arm", "absorbing", "uniform")]
+    names = [f"pretrained:{name}" for name in ("text8-arm", "english-arm", "english-absorbing", "text8-uniform")]
     folder = tmp_path_factory.mktemp("served")
     small: Any = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 1, "steps": 3, "progress": False}
     fit("arm", "names", out=folder / "names", **small)

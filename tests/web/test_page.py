@@ -92,7 +92,7 @@ def test_text_emerges(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
         panel = panel_of(page, "emerge")
         panel.get_by_label("Steps").fill("12")
-        panel.get_by_role("spinbutton", name="Letters").fill("40")
+        panel.get_by_role("spinbutton", name="Tokens").fill("40")
         panel.get_by_role("button", name="Draw", exact=True).click()
         status(page, "emerge", "12 network calls")
         assert panel.locator('[data-role="view"] span').count() == 40
@@ -128,7 +128,7 @@ def test_a_link_shows_the_same_again(opened: Opener) -> None:
     with opened() as page:
         panel = panel_of(page, "emerge")
         panel.get_by_label("Steps").fill("8")
-        panel.get_by_role("spinbutton", name="Letters").fill("24")
+        panel.get_by_role("spinbutton", name="Tokens").fill("24")
         panel.get_by_label("Seed").fill("77")
         panel.get_by_role("button", name="Draw").click()
         status(page, "emerge", "8 network calls")
@@ -141,7 +141,7 @@ def test_a_link_shows_the_same_again(opened: Opener) -> None:
 def test_more_steps_than_letters_are_as_many_as_letters(opened: Opener) -> None:
     with opened() as page:
         panel = panel_of(page, "emerge")
-        panel.get_by_role("spinbutton", name="Letters").fill("10")
+        panel.get_by_role("spinbutton", name="Tokens").fill("10")
         panel.get_by_role("button", name="Draw", exact=True).click()
         status(page, "emerge", "10 network calls")
         assert panel.get_by_label("Steps").input_value() == "10"
@@ -152,7 +152,7 @@ def test_another_one_begins_anew_while_one_runs(opened: Opener) -> None:
         panel = panel_of(page, "emerge")
         panel.get_by_role("button", name="Draw", exact=True).click()
         page.wait_for_selector("#emerge [data-role=view] span")
-        panel.get_by_role("spinbutton", name="Letters").fill("16")
+        panel.get_by_role("spinbutton", name="Tokens").fill("16")
         panel.get_by_role("button", name="Another one").click()
         status(page, "emerge", "16 network calls")
         assert panel.locator('[data-role="view"] .settled').count() == 16

@@ -1,7 +1,7 @@
 """What the server answers: the same requests as the command line's, for the models that are served."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -32,8 +32,8 @@ class Answers:
         """Describe every model: its data, and what it can do."""
         return {"models": [described(name, run) for name, run in self.runs.items()]}
 
-    def chosen(self, name: str | None, task: str, *, exact: bool | None = None) -> Run:
-        """Return the model of this name, or the first that can do a task; one that is `exact`, or not, comes first."""
+    def chosen(self, name: str | None, task: str, *, prefer: Callable[[Run], bool] = bool) -> Run:
+        """Return the model of this name, or the first that can do a task; those that suit it best come first."""
         if name is not None:
             for known in (name, f"{PREFIX}{name}"):
                 if known in self.runs:
@@ -41,7 +41,7 @@ class Answers:
             raise unknown("model", name[:60], self.runs)
         able = [run for run in self.runs.values() if tasks_of(run)[task]]
         if able:
-            return next((run for run in able if run.model.is_exact is exact), able[0])
+            return next((run for run in able if prefer(run)), able[0])
         raise ValueError(f"no model is served that can do this ({task}); see /api/v1/models")
 
     def sample(self, model: str | None, asked: Sample, job: Job) -> dict[str, Any]:
@@ -82,13 +82,13 @@ class Answers:
     def correct(self, model: str | None, asked: Correct, job: Job) -> dict[str, Any]:
         """Correct mistyped letters."""
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
-        run = self.chosen(model, needs, exact=True)
+        run = self.chosen(model, needs, prefer=is_exact)
         found = run.corrected(replace(asked, progress=job.progress))
         return {"text": found.text, "suggestions": [asdict(s) for s in found.suggestions]}
 
     def fill(self, model: str | None, asked: Fill, job: Job) -> dict[str, Any]:
         """Fill the gaps of a text."""
-        run = self.chosen(model, "fill", exact=False)
+        run = self.chosen(model, "fill", prefer=fills_best)
         exact = (r for r in self.runs.values() if r.model.is_exact and r.vocabulary == run.vocabulary)
         judge = None if run.model.is_exact else next(exact, None)
         found = run.filled(replace(asked, judge=judge, progress=job.progress))
@@ -103,10 +103,20 @@ class Answers:
 
     def bits(self, model: str | None, asked: Measure, job: Job) -> dict[str, Any]:
         """Measure how surprising every line is."""
-        run = self.chosen(model, "bits", exact=True)
+        run = self.chosen(model, "bits", prefer=is_exact)
         lines = run.measured(replace(asked, progress=job.progress))
         lines.sort(key=lambda line: -line.score)
         return {"unit": run.spec.unit, "lines": [line.to_dict() for line in lines]}
+
+
+def is_exact(run: Run) -> bool:
+    """Return whether a run has exact likelihoods."""
+    return run.model.is_exact
+
+
+def fills_best(run: Run) -> bool:
+    """Return whether a run fills gaps better than an autoregressive model of characters does."""
+    return not run.model.is_exact or (run.vocabulary is not None and run.vocabulary.kind == "tokens")
 
 
 def tasks_of(run: Run) -> dict[str, bool]:

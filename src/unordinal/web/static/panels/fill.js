@@ -4,8 +4,7 @@ import { act, ask, make, offer, onSend, part, say } from "../parts.js";
 export function startFill(models) {
   const panel = document.getElementById("fill");
   const fills = models.filter((model) => model.tasks.includes("fill"));
-  const masked = fills.filter((model) => !model.is_exact); // they read both sides, and are quicker
-  if (offer(panel, masked.length ? masked : fills).length === 0) { return false; }
+  if (offer(panel, fills, (model) => model.alphabet === "tokens" || !model.is_exact).length === 0) { return false; }
   const form = panel.querySelector("form"), view = part(panel, "view"), undo = act(panel, "undo");
   let withGaps = "";
   onSend(panel, async (values, signal, onProgress) => {
