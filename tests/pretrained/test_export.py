@@ -22,7 +22,7 @@ def test_an_exported_run_is_loaded_by_its_name(book: Path, tmp_path: Path, monke
     sha256 = export(tmp_path / "run", "mine", tmp_path)
     assert sha256 == export(tmp_path / "run", "again", tmp_path)  # the same weights give the same file
     monkeypatch.setattr(pretrained, "HERE", tmp_path)
-    monkeypatch.setitem(pretrained.PRETRAINED, "mine", Pretrained("a test", sha256, 0.0))
+    monkeypatch.setitem(pretrained.PRETRAINED, "mine", Pretrained("a test", sha256))
     loaded = unordinal.load("pretrained:mine")
     for name, value in run.model.state_dict().items():
         torch.testing.assert_close(loaded.model.state_dict()[name], value, rtol=1e-3, atol=1e-6)
