@@ -111,17 +111,13 @@ class Run:
         """Return the model that weighs corrections together with this one, if there is one."""
         if self.model.stepper is None or asked.method == "pass":
             return None
-        reference = judge_of(self.folder.path) if asked.judge is None else asked.judge
-        if reference is None:
+        device, own = str(device_of(self.model)), judge_of(self.folder.path)
+        if asked.judge is None and own is None:
             return None
-        device = str(device_of(self.model))
-        judge = (
-            reference
-            if isinstance(reference, Run)
-            else bundled(reference, device)
-            if asked.judge is None
-            else load(reference, device=device)
-        )
+        if own is not None and asked.judge is None:
+            judge = bundled(own, device)
+        else:
+            judge = asked.judge if isinstance(asked.judge, Run) else load(asked.judge, device=device)
         if judge.model.stepper is None or judge.vocabulary is None or judge.spec.ends:
             raise ValueError(
                 f"{judge.folder.path} cannot weigh corrections: expected an autoregressive model of text (arm)"

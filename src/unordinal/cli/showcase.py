@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 EMERGING_TOKENS, EMERGING_CALLS, EMERGING_ROWS, EMERGING_TEMPERATURE = 24, 24, 7, 0.5
 MISTYPED = "The goverment was begining to recieve leters from peple in diferent cities."
-GAPS = "the ____ of the city was destroyed by the romans in the * century"
+GAPS = "the ____ of the city was destroyed by the romans"
 PROPOSALS = 3
 CONDITIONS, ROWS = ("weather=hot", "drink=tea"), 4
 
@@ -21,7 +21,7 @@ def show_bundled(args: MachineArgs, seed: int) -> None:
     show_emerging(args.load("pretrained:english-absorbing"), seed)
     corrected = args.load("pretrained:text8-arm").correct(MISTYPED, progress=progress).text
     print(f"\nA mistyped sentence, and what was meant:\n  {MISTYPED}\n  {corrected}", flush=True)
-    print(f"\nGaps, and the likeliest ways to fill them (_ is a letter, * any text):\n  {GAPS}", flush=True)
+    print(f"\nGaps, and the likeliest ways to fill them (_ is a letter):\n  {GAPS}", flush=True)
     for proposal in args.load("pretrained:english-arm").fill(GAPS, num=PROPOSALS, progress=progress).proposals:
         print(f"  {proposal.text}")
     print(f"\nRows of a table that satisfy {' and '.join(CONDITIONS)}, by pretrained:cafe:")
