@@ -112,12 +112,14 @@ class Run:
         if self.model.stepper is None or asked.method == "pass":
             return None
         device, own = str(device_of(self.model)), judge_of(self.folder.path)
-        if asked.judge is None and own is None:
-            return None
-        if own is not None and asked.judge is None:
+        if isinstance(asked.judge, Run):
+            judge = asked.judge
+        elif asked.judge is not None:
+            judge = load(asked.judge, device=device)
+        elif own is not None:
             judge = bundled(own, device)
         else:
-            judge = asked.judge if isinstance(asked.judge, Run) else load(asked.judge, device=device)
+            return None
         if judge.model.stepper is None or judge.vocabulary is None or judge.spec.ends:
             raise ValueError(
                 f"{judge.folder.path} cannot weigh corrections: expected an autoregressive model of text (arm)"
