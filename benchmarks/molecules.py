@@ -5,6 +5,9 @@ ones are different, and how many of those the training data lack. Samples of eac
 a hundred has are drawn with guidance, and checked for the label.
 
     python benchmarks/molecules.py --data qm9_smiles.txt.xz --minutes 10 --models arm absorbing
+
+With --write FILE it writes a CSV file of molecules and rings instead, on which `unordinal train` can be run, and with
+--run RUN it measures a model that was trained before.
 """
 
 import argparse
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from rdkit import Chem, RDLogger
 
-from unordinal.api import Run, fit
+from unordinal.api import Run, fit, load
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
 
@@ -32,11 +35,20 @@ def main() -> None:
     parser.add_argument("--num", type=int, default=10_000)
     parser.add_argument("--guided", type=int, default=500, help="guided samples of each label")
     parser.add_argument("--out", type=Path, default=Path("molecules"))
+    parser.add_argument("--write", type=Path, help="write a table of the molecules and their rings, and stop")
+    parser.add_argument("--run", help="measure this run, and train none")
     args = parser.parse_args()
     logger: Any = RDLogger
     logger.DisableLog("rdApp.*")
     texts = [text for text in load_lines(args.data) if text]
     rings = [rings_of(text) for text in texts]
+    if args.write:
+        args.write.write_text("smiles,rings\n" + "".join(f"{t},{r}\n" for t, r in zip(texts, rings, strict=True)))
+        return
+    if args.run:
+        run = load(args.run)
+        print(json.dumps({"model": args.run, **quality(run, texts, args.num), **guided(run, args.guided)}), flush=True)
+        return
     print(json.dumps({"molecules": len(texts), "rings": np.bincount(rings).tolist(), **counted(texts)}), flush=True)
     for name in args.models:
         began = time.monotonic()

@@ -78,7 +78,7 @@ def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     shown = blocks(ROOT / name, "python")
     assert shown
-    for code in shown * (2 if name == "README.md" else 1):  # a second time in the same folder too
+    for code in shown:
         exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 

@@ -69,11 +69,23 @@ def test_levels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         load_data(str(folder), levels="0,85", colours=COLOURS)
 
 
-def test_levels_and_colours_are_for_folders_of_pictures(tmp_path: Path) -> None:
+def test_levels_are_for_folders_of_pictures(tmp_path: Path) -> None:
     np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4))
     given: dict[str, Any] = {"levels": "0,85", "colours": COLOURS}
+    with pytest.raises(ValueError, match="`levels` is only for folders of PNGs"):
+        load_data(tmp_path / "maps.npy", levels="0,85")
     for setting, value in given.items():
-        with pytest.raises(ValueError, match=f"`{setting}` is only for folders of PNGs"):
-            load_data(tmp_path / "maps.npy", **{setting: value})
         with pytest.raises(ValueError, match=f"unknown setting '{setting}'"):
             load_data("docs", **{setting: value})
+
+
+def test_colours_name_the_classes_of_arrays(tmp_path: Path) -> None:
+    np.save(tmp_path / "maps.npy", np.zeros((6, 4, 4), int) + np.arange(4) % 2)
+    data = load_data(tmp_path / "maps.npy", colours=COLOURS)
+    assert data.spec.num_classes == 3  # the third class does not occur
+    assert data.spec.categories == (("road", "#804080"), ("sky", "#4682b4"), ("a tree", "#00ff00"))
+    with pytest.raises(ValueError, match="names 3 classes, but `num_classes` is 4"):
+        load_data(tmp_path / "maps.npy", colours=COLOURS, num_classes=4)
+    np.save(tmp_path / "more.npy", np.zeros((6, 4, 4), int) + np.arange(4))
+    with pytest.raises(ValueError, match="has class 3, but num_classes is 3"):
+        load_data(tmp_path / "more.npy", colours=COLOURS)

@@ -35,7 +35,8 @@ class MapsSource(FileSource):
     """The grey levels of PNGs that are classes, in order, separated by commas; default those that the maps have if they
     are few, otherwise every number is a class."""
     colours: Annotated[str | None, Flag(metavar="FILE")] = None
-    """The classes of PNGs in colour, one a line: a name, then #rrggbb or three numbers; or a file of such lines."""
+    """The classes in order, one a line: a name, then #rrggbb or three numbers; or a file of such lines. PNGs in colour
+    need it; for an array it names the classes."""
     split: SplitSizes = None
     """TRAIN,VAL,TEST as fractions that sum to 1 or as counts; default 0.9,0.05,0.05."""
     flips: bool = False
@@ -52,15 +53,19 @@ class MapsSource(FileSource):
         path = Path(self.path).expanduser().resolve()
         if path.is_dir():
             return load_folder(path, self, progress)
-        for name in ("levels", "colours"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"`{name}` is only for folders of PNGs; leave it out with {self.name}")
+        if self.levels is not None:
+            raise ValueError(f"`levels` is only for folders of PNGs; leave it out with {self.name}")
         if path.suffix.lower() == ".png":
             raise ValueError(f"{path} is a single image; expected an .npz, an .npy or a folder of PNGs")
         arrays, given, notes = read_arrays(path)
         for name, array in arrays.items():
             check_maps(array.shape, f"{path} [{name}]" if name else str(path))
-        return load_arrays(arrays, self, given=given, source=path, notes=notes, progress=progress)
+        categories = () if self.colours is None else Colours.of_text(self.colours).categories
+        if categories and self.num_classes not in (None, len(categories)):
+            raise ValueError(f"`colours` names {len(categories)} classes, but `num_classes` is {self.num_classes}")
+        num = len(categories) or None
+        data = load_arrays(arrays, self, num_classes=num, given=given, source=path, notes=notes, progress=progress)
+        return replace(data, spec=replace(data.spec, categories=categories))
 
 
 def check_maps(shape: tuple[int, ...], where: str) -> None:

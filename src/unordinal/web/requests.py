@@ -9,7 +9,7 @@ from unordinal.tasks.lines import Measure
 REQUESTS: dict[str, tuple[type[Request], str]] = {
     "sample": (Sample, "Samples, and how they were drawn."),
     "sample/stream": (Sample, "Server-sent events: waiting, a frame for each step of the first sample, done."),
-    "correct": (Correct, "The corrected text, and every suggestion with its probability."),
+    "correct": (Correct, "The corrected text, and every suggestion with its confidence."),
     "fill": (Fill, "Proposals, the likeliest first, with their log-probability in nats."),
     "fill/map": (FillMap, "Proposals as maps, the likeliest first."),
     "bits": (Measure, "Bits of every line, the most surprising first, and of every letter if the model has them."),
