@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from unordinal.cli import run as run_cli
-from unordinal.recipes import RECIPES, experiments
+from unordinal.experiments import EXPERIMENTS
+from unordinal.recipes import RECIPES
 from unordinal.recipes.tree import TreeSettings
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -53,7 +54,7 @@ def small_flags(preset: str, data: str = "") -> list[str]:
         return [*RUN, "--length", "32", "--model.net.width", "16", "--model.net.num-blocks", "1", heads, "2"]
     if preset in RECIPES:
         preset = f"{'cityscapes' if data == 'streets' else 'text8'}/{preset}"
-    recipe, task = experiments()[preset]
+    recipe, task = EXPERIMENTS[preset]
     if preset == "cityscapes/multinomial":
         return [*SMALL_MAPS, "--model.net.width", "8", "--model.num-steps", "20"]
     if task == "cityscapes":

@@ -23,9 +23,10 @@ from unordinal.data.docs import DocsSource
 from unordinal.data.given import GivenSource
 from unordinal.data.spec import DataSpec
 from unordinal.data.text import TextSource
+from unordinal.experiments import EXPERIMENTS
 from unordinal.nets.settings import Ngrams, Transformer
 from unordinal.overrides import with_settings
-from unordinal.recipes import RECIPES, SIZES, configured, experiments
+from unordinal.recipes import RECIPES, SIZES, configured
 from unordinal.recipes.arm import ArmSettings
 
 OWN_RUN = RunConfig(OWN, OWN, "tiny", DocsSource(), OwnModel("Mine"))
@@ -37,7 +38,7 @@ def saved(config: RunConfig) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", [*RECIPES, *experiments()])
+@pytest.mark.parametrize("name", [*RECIPES, *EXPERIMENTS])
 def test_what_is_saved_comes_back_the_same(name: str, size: str) -> None:
     for shape in RECIPES[name].takes if name in RECIPES else ("sequences",):
         config = configured(name, size, shape)

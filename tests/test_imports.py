@@ -16,6 +16,7 @@ ORDER = [
         "config",
         "console",
         "errors",
+        "experiments",
         "names",
         "progress",
         "numerics",

@@ -56,7 +56,7 @@ def test_the_time_table_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch,
 def test_the_papers_seconds_stand_beside_its_size(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setattr(AutoregressiveModel, "sample", lambda *_, **__: None)
     monkeypatch.setattr("unordinal.recipes.arm.ArmSettings.build", lambda *_: made_small())
-    assert "35.5 (of 288)" in cli("bench", "sampling", "--presets", "text8/arm", "--repeats", 1).out
+    assert "35.5 (of 288 characters)" in cli("bench", "sampling", "--presets", "text8/arm", "--repeats", 1).out
 
 
 def made_small() -> AutoregressiveModel:

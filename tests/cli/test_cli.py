@@ -16,12 +16,12 @@ import unordinal
 from unordinal.api import fit
 from unordinal.cli import COMMANDS
 from unordinal.cli.words import Words
-from unordinal.recipes import experiments
+from unordinal.experiments import EXPERIMENTS
 from unordinal.settings import settings_of
 
 TRAIN = ("train", "text8/multinomial", *SMALL, "--steps", "2")
 BYTES = ("enwik8/multinomial", "enwik8/argmax-ar")  # its other presets are twins of those of text8
-PRESETS = sorted(name for name in experiments() if not name.startswith("enwik8/") or name in BYTES)
+PRESETS = sorted(name for name in EXPERIMENTS if not name.startswith("enwik8/") or name in BYTES)
 
 
 def test_help_names_every_command_and_gives_examples(cli: Cli) -> None:

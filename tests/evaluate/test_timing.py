@@ -52,7 +52,7 @@ def test_the_middle_the_mean_and_the_spread_are_those_of_the_seconds() -> None:
     assert row.paper is None
     alone = timing_of(TimedModel(entry, 256, 10, lambda: None, [1.0]), "paper")
     assert alone.deviation is None
-    assert alone.paper == "35.5 (of 288)"
+    assert alone.paper == "35.5 (of 288 characters)"
     assert timing_of(TimedModel(entry, 255, 10, lambda: None, [1.0]), "paper").paper is None
 
 

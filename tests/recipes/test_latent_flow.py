@@ -3,9 +3,10 @@
 import pytest
 
 from unordinal.data.spec import DataSpec
+from unordinal.experiments import EXPERIMENTS
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.latent_flow import LatentFlow
-from unordinal.recipes import configured, experiments
+from unordinal.recipes import configured
 from unordinal.recipes.argmax_flow import ArgmaxFlowSettings
 from unordinal.recipes.latent_flow import CategoricalNfSettings, LatentFlowSettings
 
@@ -14,7 +15,7 @@ SYSTEMS = ("arm", "arm-xl", "discrete-flow", "latent-af-af", "latent-iaf-scf", "
 
 @pytest.mark.parametrize("data", ["text8", "enwik8"])
 def test_all_six_systems_of_the_comparison_are_there(data: str) -> None:
-    assert {f"{data}/{system}" for system in SYSTEMS} <= set(experiments())
+    assert {f"{data}/{system}" for system in SYSTEMS} <= set(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("flow", ["af-af", "iaf-scf"])

@@ -9,22 +9,14 @@ from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.config import Size
 from unordinal.console import print_json, progress, say
+from unordinal.experiments import SAMPLING_TIME
 from unordinal.names import unknown
 from unordinal.settings import Checked, Flag, Range, Seed
 
 if TYPE_CHECKING:
     from unordinal.evaluate.timing import Timing
 
-
-PRESETS = (
-    "text8/arm",
-    "text8/latent-af-af",
-    "text8/latent-iaf-scf",
-    "text8/argmax-ar",
-    "text8/argmax-coupling",
-    "text8/discrete-flow",
-    "text8/multinomial",
-)
+PRESETS = tuple(dict.fromkeys(row.experiment for row in SAMPLING_TIME.rows))
 
 
 @dataclass(frozen=True)

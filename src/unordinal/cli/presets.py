@@ -27,12 +27,13 @@ class PresetsArgs:
 
 def main(words: Words) -> int:
     args = parse(words, PresetsArgs)
+    from unordinal.experiments import EXPERIMENTS
     from unordinal.pretrained import PREFIX, PRETRAINED
-    from unordinal.recipes import RECIPES, SIZES, configured, experiments
+    from unordinal.recipes import RECIPES, SIZES, configured
 
     models = {name: {"description": r.description, "takes": list(r.takes)} for name, r in RECIPES.items()}
     presets: dict[str, dict[str, Any]] = {}
-    for name, (recipe, task) in experiments().items():
+    for name, (recipe, task) in EXPERIMENTS.items():
         presets[name] = {"model": recipe, "data": task, "description": RECIPES[recipe].description}
         if args.parameters:
             presets[name]["parameters"] = {size: num_parameters(configured(name, size)) for size in SIZES}
@@ -89,17 +90,9 @@ def num_parameters(config: RunConfig) -> int:
     import torch
 
     from unordinal.data.spec import DataSpec
+    from unordinal.experiments import DATA, EXPERIMENTS
 
-    num_classes, shape = EXPERIMENT_SHAPES[config.data.key]
+    data = DATA[EXPERIMENTS[config.preset][1]]
     with torch.device("meta"):
-        model = config.model.build(DataSpec(config.data.name, num_classes, shape))
+        model = config.model.build(DataSpec(config.data.name, data.num_classes, data.shape))
     return sum(p.numel() for p in model.parameters())
-
-
-# Classes and shape of an example of each data set of the paper.
-EXPERIMENT_SHAPES: dict[str, tuple[int, tuple[int, ...]]] = {
-    "text8": (27, (256,)),
-    "enwik8": (256, (320,)),
-    "eight-gaussians": (91, (2,)),
-    "cityscapes": (8, (32, 64)),
-}

@@ -69,9 +69,10 @@ class TrainArgs(MachineArgs):
 
 
 def main(words: Words) -> int:
-    from unordinal.recipes import RECIPES, experiments
+    from unordinal.experiments import EXPERIMENTS
+    from unordinal.recipes import RECIPES
 
-    known = {*RECIPES, *experiments()}
+    known = {*RECIPES, *EXPERIMENTS}
     name = next((word for word in words.all_plain if word in known), None)
     if name is None and words.has("--resume") and words.has("--out") and not words.plain:
         return resume_run(words)

@@ -10,23 +10,11 @@ import torch
 
 from unordinal.config import ModelSettings
 from unordinal.data.spec import DataSpec
+from unordinal.experiments import DATA, EXPERIMENTS, SAMPLING_TIME, Figure, Task
 from unordinal.overrides import with_settings
 from unordinal.progress import Progress, silent
 from unordinal.recipes import RECIPES, configured
 
-# Seconds per sample in tab:time_experiment, by preset and variant: 256 characters of text8 on a 1080Ti. Those marked
-# with a dagger there are from Tran et al. (2019) and have 288 characters; their discrete flow is bipartite.
-PAPER_SECONDS: dict[tuple[str, str], str] = {
-    ("text8/arm", ""): "35.5 (of 288)",
-    ("text8/latent-af-af", ""): "156",
-    ("text8/latent-iaf-scf", ""): "0.04",
-    ("text8/argmax-ar", ""): "115",
-    ("text8/argmax-coupling", ""): "0.40",
-    ("text8/discrete-flow", "bipartite"): "0.16 (of 288)",
-    ("text8/multinomial", "1000 steps"): "26.6",
-    ("text8/multinomial", "100 steps"): "2.4",
-}
-SYMBOLS = {"text8": 27, "enwik8": 256}
 LONG = 10.0  # a first draw that takes more seconds than this counts, since it needs no warming up
 
 
@@ -136,20 +124,36 @@ def timing_of(timed: TimedModel, size: str) -> Timing:
         mean=statistics.fmean(seconds),
         deviation=statistics.stdev(seconds) if len(seconds) > 1 else None,
         repeats=len(seconds),
-        paper=PAPER_SECONDS.get((entry.preset, entry.variant)) if is_papers else None,
+        paper=paper_seconds(entry.preset, entry.variant) if is_papers else None,
     )
+
+
+def paper_seconds(preset: str, variant: str) -> str | None:
+    """Return the seconds that the paper gives for a model, with a remark if it has one; None if it gives none."""
+    for row in SAMPLING_TIME.rows:
+        own = row.settings.get("flow", "") if row.steps is None else f"{row.steps} steps"
+        figure = row.figures[0]
+        if (row.experiment, own) == (preset, variant) and isinstance(figure, Figure):
+            return f"{figure.value:g}" + (f" ({figure.note})" if figure.note else "")
+    return None
+
+
+def task_of(preset: str) -> Task:
+    """Return the data set of a preset of text; raise a ValueError if it has none."""
+    task = EXPERIMENTS[preset][1] if preset in EXPERIMENTS else None
+    if task is None or len(DATA[task].shape) > 1 or task == "toy":
+        raise ValueError(f"sampling is timed for texts only, text8/... or enwik8/...; got {preset}")
+    return task
 
 
 def entries_of(name: str, size: str, steps: int) -> list[Entry]:
     """Return the models to time for a preset: each variant of its recipe, with all steps and with `steps` of them."""
     config = configured(name, size)
-    if config.data.name not in SYMBOLS:
-        raise ValueError(f"sampling is timed for texts only, text8/... or enwik8/...; got {name}")
-    entries = []
+    num_classes, entries = DATA[task_of(name)].num_classes, []
     for variant, changes in (RECIPES[config.recipe].variants or {"": {}}).items():
         model = with_settings(config, changes).model
         with torch.device("meta"):
-            denoiser = model.build(DataSpec(config.data.name, SYMBOLS[config.data.name], (8,))).denoiser
+            denoiser = model.build(DataSpec(config.data.name, num_classes, (8,))).denoiser
         whole = None if denoiser is None else denoiser.whole_calls(None, 8)
         if whole is None:
             entries.append(Entry(name, variant, model))
@@ -163,8 +167,8 @@ def entries_of(name: str, size: str, steps: int) -> list[Entry]:
 def build_timed_model(entry: Entry, length: int, seed: int) -> TimedModel:
     """Build the model of an entry; `seed` determines its weights and samples."""
     torch.manual_seed(seed)
-    family = entry.preset.partition("/")[0]
-    model = entry.model.build(DataSpec(family, SYMBOLS[family], (length,))).eval()
+    task = task_of(entry.preset)
+    model = entry.model.build(DataSpec(task, DATA[task].num_classes, (length,))).eval()
     generator = torch.Generator().manual_seed(seed)
     settings: dict[str, Any] = {} if entry.steps is None else {"steps": entry.steps}
     parameters = sum(p.numel() for p in model.parameters())

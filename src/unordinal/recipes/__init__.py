@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, get_args
 
 from unordinal.config import RunConfig, Shape, Size, paths_of
+from unordinal.experiments import DATA, EXPERIMENTS
 from unordinal.names import unknown
 from unordinal.overrides import with_settings
 from unordinal.recipes.argmax_flow import FLOWS
@@ -15,14 +16,14 @@ from unordinal.recipes.continuous import ABSORBING, UNIFORM
 from unordinal.recipes.diffusion import MULTINOMIAL
 from unordinal.recipes.discrete_flow import DISCRETE_FLOW
 from unordinal.recipes.latent_flow import AF_AF, CATEGORICAL_NF, IAF_SCF, VAE
-from unordinal.recipes.recipe import EXPERIMENT_DATA, MAPS, Plan, Recipe, Task
+from unordinal.recipes.recipe import MAPS, Plan, Recipe, Task
 from unordinal.recipes.tree import CHOW_LIU, INDEPENDENT
 
 if TYPE_CHECKING:
     from unordinal.data.source import Source
     from unordinal.data.splits import Data
 
-__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "experiments", "suited_to"]
+__all__ = ["RECIPES", "SIZES", "Plan", "Recipe", "configured", "suited_to"]
 
 RECIPES: dict[str, Recipe] = {
     "multinomial": MULTINOMIAL,
@@ -58,12 +59,6 @@ PATIENCE = 3  # validations
 FEW_SYMBOLS = 500_000  # of lines
 
 
-def experiments() -> dict[str, tuple[str, Task]]:
-    """Return the experiments of the paper by name, such as text8/arm: the name of the recipe and its data set."""
-    entries: list[Any] = [(name, entry) for name, recipe in RECIPES.items() for entry in recipe.experiments]
-    return {entry if "/" in entry else f"{entry}/{name}": (name, entry.partition("/")[0]) for name, entry in entries}
-
-
 def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, data: "Source | None" = None) -> RunConfig:
     """Return the configuration of a run: of an experiment of the paper, or of a model for the user's own data.
 
@@ -84,7 +79,7 @@ def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, dat
 
     if size not in SIZES:
         raise ValueError(f"unknown size {size!r}; expected {', '.join(SIZES)}")
-    known = experiments()
+    known: dict[str, tuple[str, Task]] = {**EXPERIMENTS}
     if name in RECIPES:
         takes = RECIPES[name].takes
         shape = shape or (takes[0] if data is None else data.shape)
@@ -94,8 +89,8 @@ def configured(name: str, size: str = "tiny", shape: Shape | None = None, *, dat
     if name not in known:
         raise unknown_name(name)
     recipe, task = known[name]
-    if task in EXPERIMENT_DATA:
-        own, settings = EXPERIMENT_DATA[task]
+    if task in DATA:
+        own, settings = DATA[task].source, DATA[task].settings
         wanted = "maps" if task in MAPS else "sequences"
         if data is not None and data.shape != wanted:
             others = "streets, cityscapes or maps:PATH" if wanted == "maps" else "a text or an array of sequences"
@@ -172,7 +167,7 @@ def suited_to_rows(config: RunConfig, data: "Data") -> dict[str, Any]:
 def unknown_name(name: str) -> ValueError:
     """Return the error for a name that is neither a model nor an experiment; it suggests a similar one."""
     data, slash, model = name.partition("/")
-    if data in EXPERIMENT_DATA and model in RECIPES:
+    if data in DATA and model in RECIPES:
         return ValueError(f"the paper did not run {model} on {data}; train the model {model} on your own data instead")
-    what, known = ("experiment", list(experiments())) if slash else ("model", list(RECIPES))
+    what, known = ("experiment", list(EXPERIMENTS)) if slash else ("model", list(RECIPES))
     return unknown(what, name, known, cutoff=0.4, listed_by="`unordinal presets` lists models and experiments")

@@ -136,8 +136,8 @@ def maps(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all maps
     return Plan(ArgmaxFlowSettings(*MAP_FLOWS[size]), *map_training(size))
 
 
-def flow(description: str, surjection: SurjectionName, plan: Callable[[Size, Task], Plan], *more: str) -> Recipe:
-    """Return the recipe of a flow with a surjection; `more` are experiments besides those of its plan."""
+def flow(description: str, surjection: SurjectionName, plan: Callable[[Size, Task], Plan]) -> Recipe:
+    """Return the recipe of a flow with a surjection."""
 
     def with_surjection(size: Size, task: Task) -> Plan:
         made = plan(size, task)
@@ -145,13 +145,13 @@ def flow(description: str, surjection: SurjectionName, plan: Callable[[Size, Tas
         return replace(made, model=replace(made.model, surjection=surjection))
 
     if plan is maps:
-        return Recipe(description, ArgmaxFlowSettings, with_surjection, ("cityscapes", *more), takes=("maps",))
-    return Recipe(description, ArgmaxFlowSettings, with_surjection, ("text8", "enwik8", *more))
+        return Recipe(description, ArgmaxFlowSettings, with_surjection, takes=("maps",))
+    return Recipe(description, ArgmaxFlowSettings, with_surjection)
 
 
 UNIFORM, VARIATIONAL = "uniform dequantisation of the one-hot", "variational dequantisation of the one-hot"
 FLOWS: dict[str, Recipe] = {
-    "argmax-ar": flow("argmax flow on bits, autoregressive", "binary", autoregressive, "toy/eight-gaussians"),
+    "argmax-ar": flow("argmax flow on bits, autoregressive", "binary", autoregressive),
     "argmax-coupling": flow("argmax flow on bits, couplings", "binary", coupling),
     "uniform-dequant-ar": flow(f"{UNIFORM}, autoregressive", "round-uniform", autoregressive),
     "uniform-dequant-coupling": flow(f"{UNIFORM}, couplings", "round-uniform", coupling),

@@ -135,5 +135,5 @@ def arm_xl(size: Size, task: Task) -> Plan:
     return replace(plan, model=replace(plan.model, num_segments=4))
 
 
-ARM = Recipe("autoregressive Transformer, exact likelihood", ArmSettings, arm, ("text8", "enwik8"))
-ARM_XL = Recipe("Transformer-XL, segments with a memory, exact likelihood", ArmSettings, arm_xl, ("text8", "enwik8"))
+ARM = Recipe("autoregressive Transformer, exact likelihood", ArmSettings, arm)
+ARM_XL = Recipe("Transformer-XL, segments with a memory, exact likelihood", ArmSettings, arm_xl)

@@ -70,4 +70,4 @@ def discrete_flow(size: Size, task: Task) -> Plan:
 
 MODULO = "discrete flow: shifts modulo K, straight-through gradients"
 VARIANTS = {"autoregressive": {"flow": "ar"}, "bipartite": {"flow": "bipartite"}}
-DISCRETE_FLOW = Recipe(MODULO, DiscreteFlowSettings, discrete_flow, ("text8", "enwik8", "toy"), variants=VARIANTS)
+DISCRETE_FLOW = Recipe(MODULO, DiscreteFlowSettings, discrete_flow, variants=VARIANTS)

@@ -159,8 +159,7 @@ def vae(size: Size, task: Task) -> Plan:  # noqa: ARG001 (one plan for all maps)
     return Plan(VaeSettings(*MAP_FLOWS[size], decoder), *map_training(size))
 
 
-TEXTS = ("text8", "enwik8")
-AF_AF = Recipe("latent flow, autoregressive over positions and channels", LatentFlowSettings, af_af, TEXTS)
-IAF_SCF = Recipe("latent flow, inverse autoregressive, split couplings", LatentFlowSettings, iaf_scf, TEXTS)
-CATEGORICAL_NF = Recipe("categorical normalizing flow, autoregressive", CategoricalNfSettings, categorical_nf, TEXTS)
-VAE = Recipe("VAE with flow prior and flow posterior", VaeSettings, vae, ("cityscapes",), takes=("maps",))
+AF_AF = Recipe("latent flow, autoregressive over positions and channels", LatentFlowSettings, af_af)
+IAF_SCF = Recipe("latent flow, inverse autoregressive, split couplings", LatentFlowSettings, iaf_scf)
+CATEGORICAL_NF = Recipe("categorical normalizing flow, autoregressive", CategoricalNfSettings, categorical_nf)
+VAE = Recipe("VAE with flow prior and flow posterior", VaeSettings, vae, takes=("maps",))

@@ -1,4 +1,4 @@
-"""Recipes: a recipe describes a model, its settings at every size, and the experiments of the paper with it."""
+"""Recipes: a recipe describes a model and its settings at every size."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -8,13 +8,6 @@ from unordinal.config import ModelSettings, OptimConfig, Shape, Size, TrainConfi
 
 Task = Literal["text8", "enwik8", "toy", "cityscapes", "sequences", "maps"]
 """What a plan is for: a data set of the paper, or the user's own sequences or maps."""
-# The data of each of the paper's tasks, by name, and their settings.
-EXPERIMENT_DATA: dict[str, tuple[str, dict[str, Any]]] = {
-    "text8": ("text8", {"alphabet": "text8", "length": 256}),
-    "enwik8": ("enwik8", {"alphabet": "bytes", "length": 320}),
-    "toy": ("eight-gaussians", {}),
-    "cityscapes": ("cityscapes", {"flips": True}),
-}
 MAPS = ("cityscapes", "maps")  # the tasks whose examples are maps
 
 MINUTES: dict[Size, float] = {"tiny": 2, "small": 60}  # training budgets of the sizes that are not the paper's
@@ -54,7 +47,6 @@ class Recipe:
         description: the model in a few words.
         settings: the class of the model's settings, a subclass of `ModelSettings`.
         plan: returns the settings of a run for a size (tiny, small or paper) and a task.
-        experiments: data sets of the paper's experiments with the model, such as text8, or full names with a slash.
         takes: the shapes of data that the model takes, sequences or maps.
         variants: changes of settings, by name, that are timed separately in the table of sampling times.
 
@@ -66,7 +58,6 @@ class Recipe:
     description: str
     settings: type
     plan: Callable[[Size, Task], Plan]
-    experiments: tuple[str, ...] = ()
     takes: tuple[Shape, ...] = ("sequences",)
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
 
