@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from conftest import SHARED_DATA, Cli
 
 import unordinal
@@ -18,12 +19,13 @@ PARAGRAPH = (
     "long stairs to light the lamp while ships from many countries waited for the tide to carry them home again"
 )
 # Largest weights in megabytes, what the card says of the data, and bits of the paragraph per character,
-# or of the table's test rows: exact, or the bound of 64 draws with seed 0.
+# of the table's test rows, or of a map: exact, or the bound of 64 draws with seed 0.
 EXPECTED: dict[str, tuple[int, tuple[str, ...], float]] = {
     "english-arm": (16, ("Wikipedia", "CC BY-SA"), 1.9557),
     "english-absorbing": (16, ("Wikipedia", "CC BY-SA"), 2.4150),
     "text8-arm": (20, ("Wikipedia", "CC BY-SA"), 1.9485),
     "text8-uniform": (8, ("Wikipedia", "CC BY-SA"), 2.6625),
+    "landcover": (4, ("National Land Cover Database", "public domain"), 0.2769),
     "cafe": (4, ("generated",), 1.8567),
 }
 MOST_MEGABYTES = 60  # of all of them
@@ -35,6 +37,9 @@ def bits_of(name: str) -> float:
     if name == "cafe":
         return run.score().bits_per_dim
     settings: dict[str, Any] = {} if run.model.is_exact else {"repeats": 64}
+    if run.spec.is_map:
+        x = (torch.arange(32)[:, None] // 8 * 2 + torch.arange(64) // 16) % 8  # squares of one class each
+        return unordinal.score(run.model, x.unsqueeze(0), seed=0, **settings).bits_per_dim
     assert run.vocabulary is not None
     x = run.vocabulary.encode(PARAGRAPH).unsqueeze(0)
     score = unordinal.score(run.model, x, seed=0, **settings)
@@ -84,6 +89,12 @@ def test_they_do_what_they_are_for(name: str) -> None:
         assert run.correct("the population of the untied states", error_rate=0.05).text.startswith("the population")
     elif name == "english-absorbing":
         assert "united kingdom" in run.fill("france and the unit__ kingdom", num=1).text
+    elif name == "landcover":
+        x = run.sample(1, steps=16, seed=0)[0]
+        known = x.clone()
+        known[8:16, 8:24] = -1
+        filled = run.sample(1, known=known, steps=16, seed=1)[0]
+        assert torch.equal(filled[known >= 0], x[known >= 0])
     else:
         rows = run.sample(20, where=("weather=hot",), seed=0)
         assert set(rows["weather"]) == {"hot"}

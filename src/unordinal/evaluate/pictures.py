@@ -18,6 +18,7 @@ INCHES = 1.6  # horizontal size of a map in a grid
 FRAMES = 60  # largest number of frames of a GIF
 FRAME_MILLISECONDS, LAST_MILLISECONDS = 80, 2000
 INVALID = ("invalid", "#ffffff")
+FRAME = "#dadce0"  # colour of the line around a map
 MOST_LEGEND = 32  # largest number of classes in a legend
 LEGEND_ENTRY, LEGEND_ROW, TITLE = 0.95, 0.18, 0.3  # inches
 
@@ -109,7 +110,8 @@ def plot_stages(stages: list[tuple[float, Tensor]], spec: DataSpec, file: Binary
             box = (column * INCHES + gap / 2, bottom + gap / 2, INCHES - gap, row - gap)
             axes = figure.add_axes((box[0] / across, box[1] / down, box[2] / across, box[3] / down))
             axes.imshow(picture, interpolation="nearest", aspect="auto")
-            axes.axis("off")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(color=FRAME, linewidth=0.5)  # a map of masks is as white as the page
             if index == 0:
                 axes.set_title(f"t = {round(t, 3):g}", fontsize=9)
     figure.legend(**settings)

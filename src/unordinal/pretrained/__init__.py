@@ -47,6 +47,10 @@ PRETRAINED: dict[str, Pretrained] = {
         "diffusion with uniform noise: corrects mistyped letters of English text",
         "636aba560ad55babd413cbb92653c5c6719c5e08c7f7f42ea693c1012e42a122",
     ),
+    "landcover": Pretrained(
+        "masked diffusion of land-cover maps: maps settle out of masks, erased regions are filled",
+        "57ee67f9558fe43fa6c8d516f5237477cf480f910e9255132a61387c1a4393fd",
+    ),
     "cafe": Pretrained(
         "autoregressive model of a generated table: synthetic rows, missing cells, unusual rows",
         "4ca31559a5894f3bc2fdbba363b9f8d1ab233af1832115943ac89aea5190dbb2",
