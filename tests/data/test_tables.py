@@ -11,7 +11,7 @@ import pytest
 
 from unordinal.api import fit, load
 from unordinal.data import load_data, source_of
-from unordinal.data.tables import TableSource
+from unordinal.data.tables import TableSource, records
 
 CSV = 'name,code,score\nann,007,1.5\nbob,010,?\n"c, d",007,\nann,010,2.5\n'
 SMALL: dict[str, Any] = {"steps": 2, "progress": False, "net.width": 8, "net.num_blocks": 1, "net.num_heads": 1}
@@ -157,3 +157,13 @@ def test_a_common_date_has_a_class_of_its_own_and_dates_come_back_within_their_b
     drawn = column.decode(codes, np.random.default_rng(0))
     assert (column.encode(drawn) == codes).all()
     assert (drawn[300:] == common).all()
+
+
+def test_rows_as_plain_values() -> None:
+    days = pd.to_datetime(["2025-03-16", None])
+    times = pd.to_datetime(["2025-03-16 08:30", "2025-03-17"])
+    frame = pd.DataFrame({"day": days, "time": times, "price": [1.5, 2.0], "drink": ["tea", None]})
+    assert records(frame) == [
+        {"day": "2025-03-16", "time": "2025-03-16T08:30:00.000", "price": 1.5, "drink": "tea"},
+        {"day": None, "time": "2025-03-17T00:00:00.000", "price": 2.0, "drink": None},
+    ]

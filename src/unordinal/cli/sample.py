@@ -1,6 +1,5 @@
 """`unordinal sample RUN`."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -144,8 +143,10 @@ def write_rows(args: SampleArgs, run: "Run", drawn: "Samples", seed: int) -> int
     to = "" if args.out is None else f" written to {args.out}"
     say(f"{counted(len(frame), 'row')}{to} in {drawn.seconds:.2f} s{share}.")
     if args.json:
-        rows = json.loads(frame.to_json(orient="records", date_format="iso"))
-        print_json({"rows": rows, "seconds": round(drawn.seconds, 4), "accepted": drawn.accepted, "seed": seed})
+        from unordinal.data.tables import records
+
+        told = {"seconds": round(drawn.seconds, 4), "accepted": drawn.accepted, "seed": seed}
+        print_json({"rows": records(frame), **told})
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,6 +106,17 @@ def pandas() -> Any:
     except ModuleNotFoundError as error:
         raise ValueError("tables need packages; install them with: pip install 'unordinal[tables]'") from error
     return pd
+
+
+def records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Return the rows of a DataFrame as plain values: None where one is missing, and dates without a time where no cell
+    of the column has one.
+    """
+    times = frame.select_dtypes("datetime").columns
+    dates = [name for name in times if (frame[name].dropna().dt.normalize() == frame[name].dropna()).all()]
+    frame = frame.assign(**{name: frame[name].dt.strftime("%Y-%m-%d") for name in dates})
+    found: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", date_format="iso"))
+    return found
 
 
 def read_table(path: Path, missing: tuple[str, ...]) -> "pd.DataFrame":

@@ -1,6 +1,5 @@
 """What the server answers: the same requests as the command line's, for the models that are served."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from unordinal.api import Run
+from unordinal.data.tables import records
 from unordinal.evaluate.pictures import INVALID, palette_of
 from unordinal.evaluate.report import shown_time
 from unordinal.names import unknown
@@ -163,12 +163,6 @@ def described(name: str, run: Run) -> dict[str, Any]:
         values["colours"] = [colour for _, colour in (*palette_of(run.spec), INVALID)]
         values["classes"] = [label for label, _ in palette_of(run.spec)]
     return values
-
-
-def records(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a DataFrame as plain values; None where one is missing."""
-    found: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", date_format="iso"))
-    return found
 
 
 def frame_of(run: Run, index: int, t: float, x: Tensor) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 import { act, ask, chosen, make, newSeed, offer, onSend, part, say } from "../parts.js";
 import { Player, settledAt, spell } from "../player.js";
 
+const CLEAREST = "entropy"; // the sampler whose text reads best where few symbols are drawn
+
 export function startEmerge(models) {
   const panel = document.getElementById("emerge");
   const isText = (model) => model.alphabet && model.event_shape.length === 1;
@@ -11,6 +13,8 @@ export function startEmerge(models) {
   const suit = () => {
     const model = chosen(panel, able), names = model.samplers.map((name) => make("option", name, { value: name }));
     form.elements.sampler.replaceChildren(make("option", "default", { value: "" }), ...names);
+    if (model.samplers.includes(CLEAREST)) { form.elements.sampler.value = CLEAREST; }
+    form.elements.length.value = form.elements.steps.value = model.alphabet === "tokens" ? 40 : 96;
     panel.querySelector('[data-role="unit"]').textContent = model.alphabet === "tokens" ? "Tokens" : "Letters";
   };
   form.elements.model.addEventListener("change", suit);

@@ -1,14 +1,16 @@
 // Synthetic rows of a table, which satisfy conditions.
 import { ask, chosen, make, offer, onSend, part, say } from "../parts.js";
 
+const FEW = 12; // classes of a column that is shown as an example of a condition
+
 export function startRows(models) {
   const panel = document.getElementById("rows");
   const able = offer(panel, models.filter((model) => model.columns.length > 0));
   if (able.length === 0) { return false; }
   const form = panel.querySelector("form");
   const suit = () => {
-    const [column] = chosen(panel, able).columns.filter((one) => one.classes.length > 1);
-    form.elements.where.placeholder = column ? `${column.name}=${column.classes[0]}` : "";
+    const few = chosen(panel, able).columns.filter((one) => one.classes.length > 1 && one.classes.length <= FEW);
+    form.elements.where.placeholder = few.slice(0, 2).map((one) => `${one.name}=${one.classes[0]}`).join("; ");
   };
   form.elements.model.addEventListener("change", suit);
   suit();
