@@ -34,7 +34,7 @@ ORDER = [
     {"tasks"},
     {"pretrained"},
     {"run"},
-    {"api"},
+    {"api", "reproduce"},
     {"cli", "web", "sklearn"},
     {"__main__", "__init__"},
 ]

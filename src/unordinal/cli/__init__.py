@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "compare": "compare two runs on the same examples: unordinal compare RUN RUN",
     "runs": "list the runs in a folder: unordinal runs",
     "export": "write a run's network to an ONNX file: unordinal export RUN model.onnx",
+    "reproduce": "reproduce the paper's tables: unordinal reproduce list",
     "bench": "measure how long samples take: unordinal bench sampling --size small",
     "presets": "list the models, and the experiments of the paper",
     "data": "list data sets, or describe one: unordinal data book.txt",
