@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from unordinal.config import Size
 from unordinal.reproduce.cost import cost_of, counted
 from unordinal.reproduce.jobs import Asked, Job, jobs_of, parsed_data
 
@@ -26,7 +27,7 @@ def test_operations_are_those_of_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("size", ["tiny", "paper"])
-def test_the_parameters_are_those_of_the_model(size: str) -> None:
+def test_the_parameters_are_those_of_the_model(size: Size) -> None:
     asked = Asked(("eight-gaussians",), size, 1.0, data=parsed_data((), "tiny"))
     for job in jobs_of(asked):
         data = job.config().data.load()

@@ -1,5 +1,7 @@
 """What a report shows of a trained model."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from unordinal.experiments import DATA
 from unordinal.reproduce.jobs import Job
 from unordinal.reproduce.show import CHAIN_ROWS, MAPS, TEXTS, in_digits, of_digits, shown_of
 from unordinal.run import Run
+from unordinal.runs.folder import RunFolder
 from unordinal.train.start import build_model
 
 
@@ -17,7 +20,7 @@ def untrained(model: str, task: str, **settings: object) -> Run:
     job = Job("key", "scores", model, known, DATA[known].stand_in, "tiny", 1.0, settings=settings)
     config = job.config()
     data = config.data.load()
-    return Run(build_model(config, data.spec, None).eval(), data.spec, config, None, data)
+    return Run(build_model(config, data.spec, None).eval(), data.spec, config, RunFolder(Path("unused")), data)
 
 
 def test_maps_come_back_from_their_digits() -> None:
