@@ -1,5 +1,8 @@
 """Train models of molecules written as SMILES strings, with the number of rings as a label; check samples with RDKit.
 
+Rings are counted as bonds less atoms plus 1, so that each ring of a cage counts once; molecules with more than four
+have no label.
+
 Needs `pip install rdkit`. Prints bits per molecule, and of 10,000 samples how many are valid, how many of the valid
 ones are different, and how many of those the training data lack. Samples of each label that at least one molecule in
 a hundred has are drawn with guidance, and checked for the label.
@@ -23,7 +26,7 @@ from unordinal.api import Run, fit, load
 from unordinal.data import load_data
 from unordinal.evaluate.counts import CountModel
 
-RINGS = 6  # the label of molecules with this many rings or more
+RINGS = 4  # molecules with more rings have no label
 GUIDANCE = (0.0, 1.0, 2.0, 4.0)
 
 
@@ -42,8 +45,10 @@ def main() -> None:
     logger.DisableLog("rdApp.*")
     texts = [text for text in load_lines(args.data) if text]
     rings = [rings_of(text) for text in texts]
+    labels = [number if number <= RINGS else -1 for number in rings]
     if args.write:
-        args.write.write_text("smiles,rings\n" + "".join(f"{t},{r}\n" for t, r in zip(texts, rings, strict=True)))
+        rows = (f"{text},{'' if number < 0 else number}\n" for text, number in zip(texts, labels, strict=True))
+        args.write.write_text("smiles,rings\n" + "".join(rows))
         return
     if args.run:
         run = load(args.run)
@@ -52,7 +57,7 @@ def main() -> None:
     print(json.dumps({"molecules": len(texts), "rings": np.bincount(rings).tolist(), **counted(texts)}), flush=True)
     for name in args.models:
         began = time.monotonic()
-        run = fit(name, texts, labels={"rings": rings}, out=args.out / name, minutes=args.minutes, progress=False)
+        run = fit(name, texts, labels={"rings": labels}, out=args.out / name, minutes=args.minutes, progress=False)
         score = run.score(repeats=None if run.model.is_exact else 8)
         found: dict[str, Any] = {"model": name, "score": str(score), "seconds": round(time.monotonic() - began)}
         print(json.dumps({**found, **quality(run, texts, args.num), **guided(run, args.guided)}), flush=True)
@@ -65,9 +70,9 @@ def load_lines(path: str) -> list[str]:
 
 
 def rings_of(text: str) -> int:
-    """Return the number of rings of a molecule, -1 if the text is not one."""
+    """Return the number of independent rings of a molecule, -1 if the text is not one."""
     molecule = Chem.MolFromSmiles(text)
-    return -1 if molecule is None or not text else min(molecule.GetRingInfo().NumRings(), RINGS)
+    return -1 if molecule is None or not text else molecule.GetNumBonds() - molecule.GetNumAtoms() + 1
 
 
 def canonical(texts: list[str]) -> list[str]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from animals import animals
 
 
 @dataclass(frozen=True)
@@ -121,16 +120,9 @@ def small_server(
 
 
 @pytest.fixture(scope="session")
-def server(diffusions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the models that come with the package, and small ones of maps, labelled lines and a table."""
-    from unordinal.api import fit
-
-    names = [f"pretrained:{name}" for name in ("text8-arm", "english-arm", "english-absorbing", "text8-uniform")]
-    folder = tmp_path_factory.mktemp("served")
-    small: Any = {"net.width": 16, "net.num_blocks": 1, "net.num_heads": 1, "steps": 3, "progress": False}
-    fit("arm", "names", out=folder / "names", **small)
-    fit("chow-liu", animals(200), out=folder / "animals", progress=False)
-    with running(folder / "log", *names, diffusions["maps"], folder / "names", folder / "animals") as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the models that come with the package."""
+    with running(tmp_path_factory.mktemp("served") / "log") as found:
         yield found
 
 

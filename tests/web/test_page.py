@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -270,12 +271,12 @@ def test_a_map_is_drawn_erased_and_filled(opened: Opener, size: str, scheme: str
 def test_lines_are_drawn_with_a_label(opened: Opener) -> None:
     with opened("phone") as page:
         panel = panel_of(page, "lines")
-        panel.get_by_label("kind").select_option("exception")
+        panel.get_by_label("rings").select_option("3")
         panel.get_by_label("Guidance").fill("2")
         panel.get_by_role("button", name="Draw lines").click()
         status(page, "lines", "12 lines")
         assert panel.locator(".lines li").count() == 12
-        assert 'label=("kind=exception",), guidance=2' in panel.locator('[data-role="python"]').text_content()
+        assert 'label=("rings=3",), guidance=2' in panel.locator('[data-role="python"]').text_content()
         shot(page, "lines", "lines-phone-light")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
@@ -283,13 +284,15 @@ def test_lines_are_drawn_with_a_label(opened: Opener) -> None:
 def test_rows_are_drawn_with_a_condition(opened: Opener) -> None:
     with opened("phone") as page:
         panel = panel_of(page, "rows")
-        panel.get_by_label("Conditions").fill("kind=toad; legs=4")
+        panel.get_by_label("Conditions").fill("weather=hot; drink=tea")
         panel.get_by_role("button", name="Draw rows").click()
-        page.wait_for_function("() => document.querySelector('#rows [data-role=python]').textContent.includes('toad')")
+        page.wait_for_function("() => document.querySelector('#rows [data-role=python]').textContent.includes('hot')")
+        names = panel.locator("th").all_inner_texts()
         cells = panel.locator("td").all_inner_texts()
-        assert len(cells) == 30
-        assert set(cells[::3]) == {"toad"}
-        assert set(cells[2::3]) == {"4"}
+        assert len(cells) == 10 * len(names)
+        assert set(cells[names.index("weather") :: len(names)]) == {"hot"}
+        assert set(cells[names.index("drink") :: len(names)]) == {"tea"}
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", cell) for cell in cells[names.index("day") :: len(names)])
         shot(page, "rows", "rows-phone-light")
 
 

@@ -13,6 +13,7 @@ EMERGING_TOKENS, EMERGING_CALLS, EMERGING_ROWS, EMERGING_TEMPERATURE = 24, 24, 7
 MISTYPED = "The goverment was begining to recieve leters from peple in diferent cities."
 GAPS = "the ____ of the city was destroyed by the romans"
 PROPOSALS = 3
+RINGS, MOLECULES = 3, 6
 CONDITIONS, ROWS = ("weather=hot", "drink=tea"), 4
 
 
@@ -24,6 +25,9 @@ def show_bundled(args: MachineArgs, seed: int) -> None:
     print(f"\nGaps, and the likeliest ways to fill them (_ is a letter):\n  {GAPS}", flush=True)
     for proposal in args.load("pretrained:english-arm").fill(GAPS, num=PROPOSALS, progress=progress).proposals:
         print(f"  {proposal.text}")
+    print(f"\nMolecules with {RINGS} rings, as SMILES, by pretrained:molecules:")
+    molecules = args.load("pretrained:molecules").sample(MOLECULES, label=f"rings={RINGS}", guidance=1, seed=seed)
+    print("\n".join(f"  {text}" for text in molecules), flush=True)
     print(f"\nRows of a table that satisfy {' and '.join(CONDITIONS)}, by pretrained:cafe:")
     if find_spec("pandas") is None:
         print("  (tables need packages: pip install 'unordinal[tables]')")

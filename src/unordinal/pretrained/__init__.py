@@ -51,6 +51,10 @@ PRETRAINED: dict[str, Pretrained] = {
         "masked diffusion of land-cover maps: maps settle out of masks, erased regions are filled",
         "57ee67f9558fe43fa6c8d516f5237477cf480f910e9255132a61387c1a4393fd",
     ),
+    "molecules": Pretrained(
+        "autoregressive model of molecules as SMILES strings: molecules with a number of rings",
+        "3634b843571cb25a31be40f7b3734b0ea4d4ef1f45137412569444f4f2996fc2",
+    ),
     "cafe": Pretrained(
         "autoregressive model of a generated table: synthetic rows, missing cells, unusual rows",
         "4ca31559a5894f3bc2fdbba363b9f8d1ab233af1832115943ac89aea5190dbb2",
