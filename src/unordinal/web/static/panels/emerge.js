@@ -14,7 +14,7 @@ export function startEmerge(models) {
     const model = chosen(panel, able), names = model.samplers.map((name) => make("option", name, { value: name }));
     form.elements.sampler.replaceChildren(make("option", "default", { value: "" }), ...names);
     if (model.samplers.includes(CLEAREST)) { form.elements.sampler.value = CLEAREST; }
-    form.elements.length.value = form.elements.steps.value = model.alphabet === "tokens" ? 40 : 96;
+    form.elements.namedItem("length").value = form.elements.steps.value = model.alphabet === "tokens" ? 40 : 96;
     panel.querySelector('[data-role="unit"]').textContent = model.alphabet === "tokens" ? "Tokens" : "Letters";
   };
   form.elements.model.addEventListener("change", suit);
