@@ -58,7 +58,7 @@ def test_rows_follow_the_conditional_distribution(tree: Run) -> None:
         ("incme=>50K", r"unknown column 'incme'; did you mean income\?"),
         ("income=50K", "unknown value of income '50K'"),
         ("income>=3", "is for columns of numbers"),
-        ("age", "takes conditions such as income=high"),
+        ("age", "takes conditions such as income=<=50K, got .age."),
         ("age>=30", r"'age>=30' cuts the bin \d+ to \d+ of age; use \d+ or \d+"),
         ("legs>=9", "no value of legs satisfies legs>=9"),
     ],

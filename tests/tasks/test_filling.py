@@ -192,6 +192,7 @@ def test_holes_of_maps_are_filled_and_ranked() -> None:
         assert x.shape == (4, 2, 3)  # all ways
         assert x[:, 0, :2].tolist() == [[0, 1]] * 4
         assert (int(x[0, 0, 2]), int(x[0, 1, 1])) == (1, 1)
+        assert log_p is not None
         assert float(log_p.exp().sum()) == pytest.approx(1)
     for wrong, message in (
         ([[0, 1, -1]], "the maps of this model have 2 x 3 pixels, got 1 x 3"),
@@ -203,6 +204,17 @@ def test_holes_of_maps_are_filled_and_ranked() -> None:
             fill_map(model, spec, FillMap(wrong))
     with pytest.raises(ValueError, match="`map` needs a model of maps"):
         fill_map(exact_model(), SPEC, FillMap([[0, -1]]))
+
+
+def test_large_holes_of_maps_are_drawn_and_not_ranked() -> None:
+    model = Diffusion(FlatMaps(), noise=MaskCountNoise(2), event_shape=(4, 6))
+    given = torch.full((4, 6), -1)
+    given[0] = torch.arange(6) % 2
+    x, log_p = fill_map(model, DataSpec("maps", 2, (4, 6)), FillMap(given, num=400, steps=3))
+    assert log_p is None
+    assert torch.equal(x[:, 0], given[:1].expand(400, -1))
+    truth = torch.sigmoid(torch.arange(6.0))  # of the second class, by column
+    assert torch.allclose(x[:, 1:].double().mean(dim=(0, 1)), truth.double(), atol=0.06)
 
 
 @pytest.mark.parametrize(

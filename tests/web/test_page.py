@@ -65,8 +65,8 @@ def panel_of(page: Any, panel: str) -> Any:
     page.locator(f'[role="tab"][data-panel="{panel}"]').click()
     page.wait_for_function(
         """panel => {
-          const box = document.getElementById(panel), button = box.querySelector('[type=submit]');
-          return !box.hidden && box.dataset.used === 'true' && button.textContent !== 'Stop';
+          const box = document.getElementById(panel);
+          return !box.hidden && box.dataset.used === 'true' && box.dataset.busy === 'false';
         }""",
         arg=panel,
     )
@@ -238,11 +238,11 @@ def test_surprise_is_measured(opened: Opener, size: str, scheme: str) -> None:
     with opened(size, scheme) as page:
         panel = panel_of(page, "bits")
         panel.get_by_role("button", name="Measure").click()
-        status(page, "bits", "bits in all")
+        status(page, "bits", "56 letters")
         cells = panel.locator(".cells li")
         assert cells.count() == 56
         total = sum(float(text) for text in panel.locator(".cells small").all_inner_texts())
-        assert total == pytest.approx(float(panel.locator(".status").inner_text().split()[0]), abs=3)
+        assert total == pytest.approx(float(panel.locator("h3").inner_text().split()[0]), abs=3)
         shot(page, "bits", f"bits-{size}-{scheme}")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
@@ -263,9 +263,16 @@ def test_a_map_is_drawn_erased_and_filled(opened: Opener, size: str, scheme: str
         page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.6)
         page.mouse.up()
         panel.get_by_role("button", name="Fill", exact=True).click()
-        status(page, "maps", "proposals")
-        assert panel.locator(".pictures canvas").count() >= 1
+        status(page, "maps", "4 proposals")
+        assert panel.locator(".pictures canvas").count() == 4
         shot(page, "maps", f"maps-{size}-{scheme}")
+        panel.get_by_role("button", name="Put proposal 2 into the map").click()
+        assert panel.get_by_role("button", name="Fill", exact=True).is_disabled()
+        panel.get_by_role("button", name="Undo").click()
+        assert panel.get_by_role("button", name="Fill", exact=True).is_enabled()
+        panel.get_by_label("Top").fill("99")
+        panel.get_by_role("button", name="Erase").click()
+        status(page, "maps", "outside the map, which has 32 rows and 64 columns")
 
 
 def test_lines_are_drawn_with_a_label(opened: Opener) -> None:
@@ -336,6 +343,16 @@ def test_axe_finds_nothing(opened: Opener, size: str, scheme: str) -> None:
         assert found.violations_count == 0, found.generate_report()
 
 
+def test_a_request_takes_the_place_of_the_example(opened: Opener) -> None:
+    with opened() as page:
+        page.locator('[role="tab"][data-panel="correct"]').click()
+        panel = page.locator("#correct")
+        panel.locator("textarea").fill("the goverment")
+        panel.get_by_role("button", name="Correct").click()
+        status(page, "correct", "1 suggestion")
+        assert panel.locator('[data-role="view"]').inner_text() == "the govermentgovernment"
+
+
 def test_an_error_is_one_sentence_on_the_page(opened: Opener) -> None:
     with opened() as page:
         panel = panel_of(page, "fill")
@@ -350,7 +367,7 @@ def test_the_request_is_shown_as_a_command_and_in_python(opened: Opener) -> None
         panel = panel_of(page, "bits")
         panel.locator("textarea").fill("it's so")
         panel.get_by_role("button", name="Measure").click()
-        status(page, "bits", "bits in all")
+        status(page, "bits", "7 letters")
         panel.locator(".code summary").click()
         command = panel.locator('[data-role="curl"]').inner_text()
         found = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)

@@ -106,7 +106,7 @@ def fill_map(args: FillArgs, values: dict[str, Any]) -> int:
     """Fill the hole of a map and write the proposals as a picture."""
     import torch
 
-    from unordinal.tasks.filling import FillMap
+    from unordinal.tasks.filling import FillMap, proposals_of
     from unordinal.tasks.filling import fill_map as filled
 
     if args.mask is None or args.grid is None:
@@ -120,11 +120,14 @@ def fill_map(args: FillArgs, values: dict[str, Any]) -> int:
     asked = FillMap(torch.where(hole, -1, known), **given, progress=progress)
     x, scores = filled(run.model, run.spec, asked)
     shown = torch.where(hole, run.spec.num_classes, known)
-    write_grid(args.grid, [("given", shown.unsqueeze(0)), ("filled, the likeliest first", x)], run.spec)
+    write_grid(
+        args.grid,
+        [("given", shown.unsqueeze(0)), ("filled" if scores is None else "filled, the likeliest first", x)],
+        run.spec,
+    )
     say(f"{counted(len(x), 'proposal')} written to {args.grid}")
     if args.json:
-        proposals = [{"log_prob": score, "map": row.tolist()} for score, row in zip(scores.tolist(), x, strict=True)]
-        print_json({"proposals": proposals, "seed": asked.seed})
+        print_json({"proposals": proposals_of(x, scores), "seed": asked.seed})
     return 0
 
 

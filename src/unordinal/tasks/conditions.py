@@ -47,7 +47,8 @@ def conditions_of(spec: DataSpec, texts: tuple[str, ...]) -> Conditions:
     for text in texts:
         match = CONDITION.fullmatch(text)
         if match is None:
-            raise ValueError(f"`where` takes conditions such as income=high or age>=60, got {text!r}")
+            few = min(spec.schema, key=lambda column: len(column.classes))
+            raise ValueError(f"`where` takes conditions such as {few.name}={few.classes[0]}, got {text!r}")
         check_known("column", match["name"], names)
         place = names.index(match["name"])
         column = spec.schema[place]

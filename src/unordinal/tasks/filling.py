@@ -14,13 +14,15 @@ from unordinal.data.vocabularies import Vocabulary
 from unordinal.model import CategoricalModel, device_of
 from unordinal.progress import Progress, Watcher, silent, watching
 from unordinal.settings import PYTHON_ONLY, Range, Request, Seed
-from unordinal.tasks.drawing import draw
+from unordinal.tasks.asking import Sample
+from unordinal.tasks.drawing import draw, sample
 from unordinal.tasks.reading import Reading, read
 
 DRAWS_PER_PROPOSAL = 8  # so that equal draws still leave enough different ones
 SHARP = 0.5  # the temperature of half of the draws: likelier proposals, less variety
 BATCH = 32
 MOST_ENUMERATED = 64  # ways to fill the gaps that are ranked one by one instead of drawn
+MOST_RANKED = 16  # missing pixels of a map whose proposals are ranked, which takes a network call for each
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ class FillMap(Request):
     """Rows of classes, with -1 where they are missing."""
     num: Annotated[int, Range(1, served=8)] = 4
     """How many proposals."""
+    steps: Annotated[int, Range(1, served=1000)] = 64
+    """Network calls of a proposal; at most one for each missing pixel. Holes of at most 16 pixels need more, since
+    their proposals are ranked."""
     seed: Seed = 0
     """Seed of the draws."""
 
@@ -226,8 +231,13 @@ def fill_text(model: CategoricalModel, spec: DataSpec, asked: Fill, judge: Categ
     return Filled(tuple(proposals), f"exact, of {whole}" if is_whole else "exact (order left-to-right), of the gaps")
 
 
-def fill_map(model: CategoricalModel, spec: DataSpec, asked: FillMap) -> tuple[Tensor, Tensor]:
-    """Fill the holes of a map; return the proposals (N, H, W), the likeliest first, and their log-probabilities."""
+def fill_map(model: CategoricalModel, spec: DataSpec, asked: FillMap) -> tuple[Tensor, Tensor | None]:
+    """Fill the holes of a map.
+
+    Returns:
+        The proposals, (N, H, W). Where at most 16 pixels are missing, they are different and the likeliest comes first;
+        then also their log-probabilities (N,) in nats. For larger holes they are draws, and None.
+    """
     known = as_classes(asked.map, "map")
     if not spec.is_map:
         raise ValueError(f"`map` needs a model of maps; the examples of {spec.name} have shape {spec.event_shape}")
@@ -235,7 +245,18 @@ def fill_map(model: CategoricalModel, spec: DataSpec, asked: FillMap) -> tuple[T
         sizes = (" x ".join(map(str, shape)) for shape in (spec.event_shape, known.shape))
         raise ValueError("the maps of this model have {} pixels, got {}".format(*sizes))
     model.checked_known(known, 1, known.shape)
-    return fill(model, known, num=asked.num, seed=asked.seed, progress=asked.progress)
+    free = int((known < 0).sum())
+    if free <= MOST_RANKED or model.denoiser is None:
+        return fill(model, known, num=asked.num, seed=asked.seed, progress=asked.progress)
+    steps = min(asked.steps, free)
+    drawn = Sample(asked.num, known=known, steps=steps, seed=asked.seed, progress=asked.progress)
+    return sample(model, spec, drawn).x, None
+
+
+def proposals_of(x: Tensor, scores: Tensor | None) -> list[dict[str, Any]]:
+    """Return maps and their log-probabilities as plain values."""
+    values = [None] * len(x) if scores is None else scores.tolist()
+    return [{"log_prob": value, "map": row.tolist()} for value, row in zip(values, x, strict=True)]
 
 
 def with_gaps_filled(reading: Reading, changes: dict[int, int]) -> str:

@@ -11,11 +11,11 @@ from unordinal.data.tables import records
 from unordinal.evaluate.pictures import INVALID, palette_of
 from unordinal.evaluate.report import shown_time
 from unordinal.names import unknown
-from unordinal.pretrained import PREFIX
+from unordinal.pretrained import PREFIX, PRETRAINED
 from unordinal.tasks.asking import Sample, model_settings
 from unordinal.tasks.correcting import Correct
 from unordinal.tasks.drawing import sample
-from unordinal.tasks.filling import Fill, FillMap, fill_map
+from unordinal.tasks.filling import Fill, FillMap, fill_map, proposals_of
 from unordinal.tasks.lines import Measure
 from unordinal.web.jobs import Job
 
@@ -98,8 +98,7 @@ class Answers:
         """Fill the holes of a map."""
         run = self.chosen(model, "fill_map")
         x, scores = fill_map(run.model, run.spec, replace(asked, progress=job.progress))
-        values = [{"log_prob": score, "map": row.tolist()} for score, row in zip(scores.tolist(), x, strict=True)]
-        return {"proposals": values, "seed": asked.seed}
+        return {"proposals": proposals_of(x, scores), "seed": asked.seed}
 
     def bits(self, model: str | None, asked: Measure, job: Job) -> dict[str, Any]:
         """Measure how surprising every line is."""
@@ -143,6 +142,7 @@ def described(name: str, run: Run) -> dict[str, Any]:
     model, denoiser = run.model, run.model.denoiser
     values: dict[str, Any] = {
         "name": name,
+        "description": PRETRAINED[short].description if (short := name.removeprefix(PREFIX)) in PRETRAINED else "",
         "recipe": run.config.recipe,
         "parameters": sum(p.numel() for p in model.parameters()),
         "unit": run.spec.unit,

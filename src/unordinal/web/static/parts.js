@@ -73,29 +73,28 @@ export function valuesOf(form) {
   return values;
 }
 
-/** Run `work(values, signal, onProgress)` when a form is sent; its button stops the work while it runs.
+/** Run `work(values, signal, onProgress)` when a form is sent; return a function that runs other work in the same way.
  *
- * The work returns what was asked, `{ path, values, python }`, which is shown as a command and as Python.
+ * The form's button stops the work while it runs; an example that still runs is replaced by what is sent. The work
+ * returns what was asked, `{ path, values, python }`, which is shown for curl and as Python.
  */
 export function onSend(panel, work) {
-  const form = panel.querySelector("form"), bar = panel.querySelector("progress");
+  const form = panel.querySelector("form"), bar = panel.querySelector("progress"), code = panel.querySelector(".code");
   const button = form.querySelector('[type="submit"]'), name = button.textContent;
-  let running = null;
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    if (running) { running.abort(); return; }
+  let running = null, isExample = false;
+  const onProgress = (kind, found) => { if (kind === "progress") { bar.value = found.done; } };
+  const run = async (task) => {
     running = new AbortController();
-    button.textContent = "Stop";
-    panel.dataset.used = "true";
+    panel.dataset.used = panel.dataset.busy = "true";
+    if (!isExample) { button.textContent = "Stop"; }
+    code.hidden = true;
     say(panel, "Computing …");
     const began = Date.now();
     const timer = setInterval(() => say(panel, `Computing … ${Math.round((Date.now() - began) / 1000)} s`), 2000);
     bar.removeAttribute("value");
     bar.hidden = false;
-    const onProgress = (kind, found) => { if (kind === "progress") { bar.value = found.done; } };
     try {
-      const asked = await work(valuesOf(form), running.signal, onProgress);
-      showCode(panel, asked);
+      showCode(panel, await task(valuesOf(form), running.signal, onProgress));
     } catch (error) {
       if (error.name === "AbortError") { say(panel, "Stopped."); } else { say(panel, error.message, true); }
     }
@@ -103,17 +102,28 @@ export function onSend(panel, work) {
     bar.hidden = true;
     running = null;
     button.textContent = name;
+    panel.dataset.busy = "false";
     form.dispatchEvent(new Event("ended"));
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (panel.dataset.quiet !== "true") { remember(panel); }
+    if (running && isExample) { // a form cannot be sent while it is being sent
+      form.addEventListener("ended", () => setTimeout(() => form.requestSubmit()), { once: true });
+    }
+    if (running) { running.abort(); return; }
+    isExample = panel.dataset.quiet === "true";
+    run(work);
   });
   act(panel, "link").addEventListener("click", async () => {
     remember(panel);
     try { await navigator.clipboard.writeText(location.href); say(panel, "Link copied."); }
     catch { say(panel, "The address of this page is the link."); }
   });
-  form.addEventListener("submit", () => { if (panel.dataset.quiet !== "true") { remember(panel); } });
+  return (task) => { if (!running) { isExample = false; run(task); } };
 }
 
-/** Show the request as a command and as Python. */
+/** Show the request for curl and as Python. */
 function showCode(panel, { path, values, python }) {
   const body = JSON.stringify(values).replaceAll("'", "'\\''");
   const address = new URL(API + path, location.href).href;
@@ -136,13 +146,23 @@ export function remember(panel) {
   history.replaceState(null, "", `#${panel.id}?${query}`);
 }
 
-/** Offer the models that can do a task; return them. */
+/** Offer the models that can do a task, and say what the chosen one is; return them. */
 export function offer(panel, able, preferred = () => false) {
-  const select = panel.querySelector('[name="model"]');
+  const select = panel.querySelector('[name="model"]'), hint = make("small", "", { class: "hint" });
   select.replaceChildren(...able.map((model) => make("option", titleOf(model), { value: model.name })));
   const best = able.find(preferred);
   if (best) { select.value = best.name; }
+  select.closest(".fields").after(hint);
+  const describe = () => { hint.textContent = chosen(panel, able)?.description ?? ""; };
+  select.addEventListener("change", describe);
+  describe();
   return able;
+}
+
+/** The models of running text; those of short lines, such as molecules, if there are no others. */
+export function ofText(models) {
+  const running = models.filter((model) => !model.has_ends);
+  return running.length ? running : models;
 }
 
 /** The model that a panel's form names. */

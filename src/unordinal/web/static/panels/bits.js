@@ -1,5 +1,5 @@
 // How surprising every letter of a text is.
-import { ask, make, offer, onSend, part, say } from "../parts.js";
+import { ask, chosen, make, offer, ofText, onSend, part, say } from "../parts.js";
 
 const STEPS = [1, 2, 4, 6, 9]; // bits at which the colour changes
 const levelOf = (bits) => STEPS.filter((step) => bits >= step).length;
@@ -18,7 +18,8 @@ function cellsOf(line) {
 
 export function startBits(models) {
   const panel = document.getElementById("bits");
-  if (offer(panel, models.filter((model) => model.tasks.includes("bits")), (model) => model.has_positions).length === 0) { return false; }
+  const able = offer(panel, ofText(models.filter((model) => model.tasks.includes("bits"))), (model) => model.has_positions);
+  if (able.length === 0) { return false; }
   onSend(panel, async (values, signal, onProgress) => {
     part(panel, "view").replaceChildren();
     const found = await ask("bits", values, signal, onProgress);
@@ -30,8 +31,10 @@ export function startBits(models) {
       return [head, line.positions ? cellsOf(line) : make("p", line.symbols, { class: "mono" })];
     }));
     const sum = found.lines.reduce((total, line) => total + line.bits, 0);
-    const notes = [`${sum.toFixed(1)} bits in all.`];
-    if (lines.some((line) => !line.positions)) { notes.push("This model bounds the bits of a whole line, with an error (±); it has none for single letters."); }
+    const letters = lines.reduce((total, line) => total + [...line.symbols].length, 0);
+    const notes = [lines.length > 1 ? `${letters} letters, ${sum.toFixed(1)} bits in all.` : `${letters} letters.`];
+    if (chosen(panel, able).alphabet === "tokens" && lines.some((line) => line.positions)) { notes.push("This model reads pieces of words; each letter has an equal part of the bits of its piece."); }
+    if (lines.some((line) => !line.positions)) { notes.push("This model gives an upper bound of the bits of a whole line, with its error (±); it has none for single letters."); }
     if (lines.some((line) => line.symbols !== line.text)) { notes.push("Capitals and accents were read as plain letters, everything else (digits, commas, line ends) as spaces."); }
     say(panel, notes.join(" "));
     return { path: "bits", values, python: ["bits", ["", values.text.split("\n")]] };

@@ -1,9 +1,9 @@
 // A text with suggestions, each of which can be rejected.
-import { act, ask, make, offer, onSend, part, say, unitsOf } from "../parts.js";
+import { act, ask, make, offer, ofText, onSend, part, say, unitsOf } from "../parts.js";
 
 export function startCorrect(models) {
   const panel = document.getElementById("correct");
-  const able = offer(panel, models.filter((model) => model.tasks.includes("correct")), (model) => model.tasks.includes("correct_beam"));
+  const able = offer(panel, ofText(models.filter((model) => model.tasks.includes("correct"))), (model) => model.tasks.includes("correct_beam"));
   if (able.length === 0) { return false; }
   const view = part(panel, "view"), detail = part(panel, "detail");
   let text = "", suggestions = [], accepted = [];
@@ -34,7 +34,7 @@ export function startCorrect(models) {
     part(panel, "after").hidden = suggestions.length === 0;
     const num = suggestions.length, kept = accepted.filter((value) => value).length;
     const what = num === 1 ? "1 suggestion" : `${num} suggestions`;
-    say(panel, num === 0 ? "No suggestion." : `${what}, ${kept} accepted. Press one to reject it, and again to accept it.`);
+    say(panel, num === 0 ? (/[a-z]/i.test(text) ? "No suggestion." : "There are no letters a to z, which are all that the model reads.") : `${what}, ${kept} accepted. Press one to reject it, and again to accept it.`);
   };
   onSend(panel, async (values, signal, onProgress) => {
     detail.textContent = "";

@@ -1,9 +1,9 @@
 // Proposals for the gaps of a text.
-import { act, ask, make, offer, onSend, part, say } from "../parts.js";
+import { act, ask, make, offer, ofText, onSend, part, say } from "../parts.js";
 
 export function startFill(models) {
   const panel = document.getElementById("fill");
-  const fills = models.filter((model) => model.tasks.includes("fill"));
+  const fills = ofText(models.filter((model) => model.tasks.includes("fill")));
   if (offer(panel, fills, (model) => model.alphabet === "tokens" || !model.is_exact).length === 0) { return false; }
   const form = panel.querySelector("form"), view = part(panel, "view"), undo = act(panel, "undo");
   let withGaps = "";
@@ -26,7 +26,7 @@ export function startFill(models) {
       item.append(button, make("small", share, { title: `log-probability ${proposal.log_prob.toFixed(2)} nats (${found.kind})` }));
       return item;
     }));
-    say(panel, `${found.proposals.length} proposals, each with its share of their probability.`);
+    say(panel, `${found.proposals.length} proposals. The percentages compare these proposals with each other.`);
     return { path: "fill", values, python: ["fill", ["", values.text], ["num", values.num], ["seed", values.seed]] };
   });
   undo.addEventListener("click", () => { form.elements.text.value = withGaps; undo.hidden = true; form.elements.text.focus(); });

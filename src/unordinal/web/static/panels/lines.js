@@ -21,6 +21,7 @@ export function startLines(models) {
     const named = Object.entries(given).filter(([name]) => name.startsWith("label."));
     const values = Object.fromEntries(Object.entries(given).filter(([name]) => !name.startsWith("label.")));
     if (named.length) { values.label = named.map(([name, value]) => `${name.slice(6)}=${value}`); } else { delete values.guidance; }
+    part(panel, "view").replaceChildren();
     const found = await ask("sample", values, signal, onProgress);
     part(panel, "view").replaceChildren(...found.samples.map((text) => make("li", text)));
     say(panel, `${found.samples.length} lines, ${new Set(found.samples).size} different.`);
