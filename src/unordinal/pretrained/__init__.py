@@ -31,20 +31,20 @@ class Pretrained:
 
 PRETRAINED: dict[str, Pretrained] = {
     "text8-arm": Pretrained(
-        "autoregressive Transformer with tables of n-grams: continues and scores English text, exactly",
+        "autoregressive, letter by letter: continues, scores and corrects English text; exact likelihood",
         "fbe5a3f326121605b606dfd0417a7c8194963431d6a8e5e8c250acda9aa11b4d",
         judge="pretrained:english-arm",
     ),
     "english-arm": Pretrained(
-        "autoregressive Transformer over tokens: continues, scores, fills and compresses English text",
+        "autoregressive, over pieces of words: continues, scores, fills and compresses English text; exact likelihood",
         "cc66e6cb4b23c5f2cbfaebbc900ee9cd7ad4d2b173385425e03b9471f0e23a29",
     ),
     "english-absorbing": Pretrained(
-        "masked diffusion over tokens: English text emerges in any order, gaps are filled from both sides",
+        "masked diffusion over pieces of words: English text emerges in any order, gaps are filled from both sides",
         "7b02afcd8cd413a4c025d131c8d608534a5065cc906159ba6ec0d04851f7edc4",
     ),
     "text8-uniform": Pretrained(
-        "diffusion with uniform noise: corrects mistyped letters of English text",
+        "diffusion with uniform noise, letter by letter: text settles out of random letters; corrects wrong ones",
         "636aba560ad55babd413cbb92653c5c6719c5e08c7f7f42ea693c1012e42a122",
     ),
     "landcover": Pretrained(
@@ -52,11 +52,11 @@ PRETRAINED: dict[str, Pretrained] = {
         "57ee67f9558fe43fa6c8d516f5237477cf480f910e9255132a61387c1a4393fd",
     ),
     "molecules": Pretrained(
-        "autoregressive model of molecules as SMILES strings: molecules with a number of rings",
+        "autoregressive: small molecules as SMILES strings, with a number of rings if you like",
         "3634b843571cb25a31be40f7b3734b0ea4d4ef1f45137412569444f4f2996fc2",
     ),
     "cafe": Pretrained(
-        "autoregressive model of a generated table: synthetic rows, missing cells, unusual rows",
+        "autoregressive, in any order of columns, of a generated table: synthetic rows, missing cells, unusual rows",
         "4ca31559a5894f3bc2fdbba363b9f8d1ab233af1832115943ac89aea5190dbb2",
     ),
 }
