@@ -68,8 +68,8 @@ bench: setup
 	$(BIN)/python benchmarks/map_flows.py
 
 docs: setup
-	$(BIN)/python docs/build.py
-	@echo "API reference: build/docs/index.html; guides: docs/*.md"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The documentation is in build/docs/index.html"
 
 # A wheel with everything, with the weights of the bundled models.
 dist: setup
