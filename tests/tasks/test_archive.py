@@ -11,7 +11,7 @@ import pytest
 from unordinal.data.spec import DataSpec
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.recipes import constructors
-from unordinal.tasks.archive import MAGIC, packed, side_packed, side_unpacked, unpacked
+from unordinal.tasks.archive import MAGIC, MOST_HEADER, packed, side_packed, side_unpacked, unpacked
 from unordinal.tasks.compressing import Compress, Decompress, compress, decompress
 
 SMALL: Any = {"net.width": 8, "net.num_blocks": 1, "net.num_heads": 1}
@@ -65,9 +65,16 @@ def test_absurd_headers_are_refused_before_memory_is_taken(changes: dict[str, An
     data = archive()
     start = len(MAGIC) + 8
     (size,) = struct.unpack("<I", data[len(MAGIC) : len(MAGIC) + 4])
-    text = json.dumps({**json.loads(data[start : start + size]), **changes}).encode()
+    values = json.loads(zlib.decompress(data[start : start + size]))
+    text = zlib.compress(json.dumps({**values, **changes}).encode())
     with pytest.raises(ValueError, match="damaged"):
         restored(MAGIC + struct.pack("<II", len(text), zlib.crc32(text)) + text + data[start + size :])
+
+
+def test_a_header_that_unpacks_to_more_than_it_may_is_refused() -> None:
+    text = zlib.compress(b" " * (4 * MOST_HEADER) + b"{}")
+    with pytest.raises(ValueError, match="damaged: its header cannot be read"):
+        restored(MAGIC + struct.pack("<II", len(text), zlib.crc32(text)) + text)
 
 
 def test_other_models_and_versions_are_told() -> None:

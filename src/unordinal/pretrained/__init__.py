@@ -37,7 +37,7 @@ PRETRAINED: dict[str, Pretrained] = {
     ),
     "english-arm": Pretrained(
         "autoregressive, over pieces of words: continues, scores, fills and compresses English text; exact likelihood",
-        "cc66e6cb4b23c5f2cbfaebbc900ee9cd7ad4d2b173385425e03b9471f0e23a29",
+        "0fd25c9601eaa99c5347c269e1a0da5af457429e1d1f1311ffa2dd317a6412fe",
     ),
     "english-absorbing": Pretrained(
         "masked diffusion over pieces of words: English text emerges in any order, gaps are filled from both sides",
@@ -45,7 +45,7 @@ PRETRAINED: dict[str, Pretrained] = {
     ),
     "text8-uniform": Pretrained(
         "diffusion with uniform noise, letter by letter: text settles out of random letters; corrects wrong ones",
-        "636aba560ad55babd413cbb92653c5c6719c5e08c7f7f42ea693c1012e42a122",
+        "76fb51e773c0ed52621727c8e24434f32dd0f4fe2e1dbf1f0752e4ba31f9b243",
     ),
     "landcover": Pretrained(
         "masked diffusion of land-cover maps: maps settle out of masks, erased regions are filled",

@@ -1,4 +1,4 @@
-"""The format of compressed files: a header in JSON, a side stream, and chunks of coded examples, all with checksums.
+"""The format of compressed files: a header in deflated JSON, a side stream, and chunks of coded examples, all with checksums.
 
 Nothing in an archive is executed, and every length is checked against the size of the file before memory is taken.
 """
@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 
 from unordinal.config import from_plain
 
-MAGIC = b"unordinal\x01"
-MOST_HEADER = 1 << 20  # bytes
+MAGIC = b"unordinal\x02"
+MOST_HEADER = 1 << 20  # bytes, unpacked
 MOST_CHUNK_ROWS = 65_536
 MOST_SIDE = 1 << 30  # bytes of the side stream, unpacked
 DAMAGED = "the archive is damaged"
@@ -61,6 +61,7 @@ def packed(header: Header, parts: list[bytes]) -> bytes:
     text = json.dumps(asdict(header), separators=(",", ":")).encode()
     if len(text) > MOST_HEADER:
         raise ValueError("the file has too many parts for one archive; compress it in pieces")
+    text = zlib.compress(text, 9)
     return b"".join([MAGIC, struct.pack("<II", len(text), zlib.crc32(text)), text, *parts])
 
 
@@ -88,15 +89,16 @@ def unpacked(data: bytes, where: str) -> tuple[Header, list[bytes]]:
 
 
 def read_header(text: bytes, where: str) -> Header:
-    """Return a header from JSON, with all its numbers checked."""
+    """Return a header from deflated JSON, with all its numbers checked."""
     try:
-        values = json.loads(text)
+        reader = zlib.decompressobj()
+        values = json.loads(reader.decompress(text, MOST_HEADER))
         chunks = tuple((int(length), int(checksum)) for length, checksum in values.pop("chunks"))
         kinds = dict.fromkeys(("facts", "made_by"), checked_dict)
         types = get_type_hints(Header)
         given: Any = {name: kinds.get(name, from_plain)(types[name], value, name) for name, value in values.items()}
         header = Header(**given, chunks=chunks)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
         raise ValueError(f"{where}: {DAMAGED}: its header cannot be read") from error
     numbers = (header.size, header.num_rows, header.last_size, header.side_size, *(n for n, _ in chunks))
     expected = 1 + -(-header.num_rows // max(1, header.chunk_rows))
