@@ -3,7 +3,6 @@
 What the model's classes cannot express goes to a side stream of plain values, and is counted apart.
 """
 
-import base64
 import csv
 import io
 from dataclasses import dataclass, field
@@ -169,7 +168,7 @@ def array_rows(raw: bytes, spec: DataSpec, where: str) -> Laid:
     if len(values) and not 0 <= int(values.min()) <= int(values.max()) < spec.num_classes:
         got = f"{int(values.min())} to {int(values.max())}"
         raise ValueError(f"{where} must have classes from 0 to {spec.num_classes - 1}, got {got}")
-    facts = {"header": base64.b64encode(raw[:start]).decode(), "dtype": dtype.str}
+    facts = {"header": raw[:start].decode("latin-1"), "dtype": dtype.str}
     small = values.astype(np.uint16 if spec.num_classes <= 1 << 16 else np.uint32)
     if shape[1:] == tuple(spec.event_shape):
         rows = small.reshape(shape)
@@ -195,7 +194,7 @@ def array_bytes(laid: Laid, spec: DataSpec) -> bytes:
     num = len(laid.rows)
     count = (num - 1) * int(np.prod(spec.event_shape)) + laid.last_size if num else 0
     values = laid.rows.reshape(-1)[:count].astype(np.dtype(laid.facts["dtype"]))
-    return base64.b64decode(laid.facts["header"]) + values.tobytes()
+    return laid.facts["header"].encode("latin-1") + values.tobytes()
 
 
 def table_rows(raw: bytes, spec: DataSpec, where: str) -> Laid:
