@@ -7,7 +7,7 @@
 # %%
 import unordinal
 
-run = unordinal.fit("arm", "names", steps=400, progress=False)
+run = unordinal.fit("arm", "names", steps=800, progress=False)
 print(run.spec.labels[0].values)
 
 # %% [markdown]
@@ -17,17 +17,17 @@ print(run.spec.labels[0].values)
 print(run.score())
 
 # %% [markdown]
-# Draw names of a kind. Exceptions end in *Error*, constants are written in capitals:
+# Draw names of a kind. Classes are written in CamelCase, constants in capitals, functions with underscores:
 
 # %%
-for kind in ("exception", "constant", "function"):
+for kind in ("class", "constant", "function"):
     print(f"{kind:<10}", run.sample(4, label=f"kind={kind}", seed=2))
 
 # %% [markdown]
 # A guidance above 1 makes samples fit the label better, and differ less from each other.
 
 # %%
-print(run.sample(4, label="kind=exception", guidance=2, seed=2))
+print(run.sample(4, label="kind=constant", guidance=2, seed=2))
 
 # %% [markdown]
 # By Bayes' rule the same model classifies: which kind makes a line likeliest?
