@@ -1,4 +1,4 @@
-"""The format of compressed files: a header in deflated JSON, a side stream, and chunks of coded examples, all with checksums.
+"""The format of compressed files: a header in deflated JSON, a side stream, and coded examples, all with checksums.
 
 Nothing in an archive is executed, and every length is checked against the size of the file before memory is taken.
 """
