@@ -161,7 +161,7 @@ def test_a_common_date_has_a_class_of_its_own_and_dates_come_back_within_their_b
 
 def test_rows_as_plain_values() -> None:
     days = pd.to_datetime(["2025-03-16", None])
-    times = pd.to_datetime(["2025-03-16 08:30", "2025-03-17"])
+    times = pd.to_datetime(["2025-03-16 08:30", "2025-03-17 00:00"])
     frame = pd.DataFrame({"day": days, "time": times, "price": [1.5, 2.0], "drink": ["tea", None]})
     assert records(frame) == [
         {"day": "2025-03-16", "time": "2025-03-16T08:30:00.000", "price": 1.5, "drink": "tea"},
