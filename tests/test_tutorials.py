@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,7 @@ from pathlib import Path
 import pytest
 from documents import ROOT, blocks
 
-sys.path.insert(0, str(ROOT / "docs" / "tutorials"))
-from build import cells_of
+cells_of = runpy.run_path(str(ROOT / "docs" / "tutorials" / "build.py"))["cells_of"]
 
 TUTORIALS = [path for path in sorted((ROOT / "docs" / "tutorials").glob("*.py")) if path.name != "build.py"]
 
