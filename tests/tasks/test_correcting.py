@@ -133,6 +133,7 @@ def test_a_request_is_answered_by_what_the_model_can_do() -> None:
         (model, Correct(text, method="pass"), "needs a diffusion with uniform noise"),
         (exact_model(), Correct(text, method="beam"), "`method` beam needs an autoregressive model"),
         (model, Correct(text, error_rate=0.7), "must be above 0 and below 0.667, got 0.7"),
+        (model, Correct(text, error_rate=5e-324), "of a search must be at least 1e-12, got 4.94"),
     ):
         with pytest.raises(ValueError, match=message):
             correct(given, SPEC, asked)

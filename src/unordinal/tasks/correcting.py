@@ -30,6 +30,7 @@ from unordinal.tasks.windows import batches, joined, windows
 
 ERROR_RATE = 0.02  # of a pass, by default
 EDIT_RATE = 0.003  # of a search, by default
+LEAST_RATE = 1e-12  # of a search: below it, the probabilities of edits would round to 0
 SEARCHED_RATE = 0.03  # at which a search proposes what is weighed at the rate asked for
 SURE = 0.99  # the least confidence of a suggestion for a name, where care is asked for
 LONGEST_WORD = 64  # that is looked at around a suggestion
@@ -186,6 +187,8 @@ def correct(model: CategoricalModel, spec: DataSpec, asked: Correct, judge: Judg
     vocabulary = spec.text_vocabulary("correct")
     method = asked.method or ("beam" if model.stepper is not None else "pass")
     rate = asked.error_rate or (EDIT_RATE if method == "beam" else ERROR_RATE)
+    if method == "beam" and rate < LEAST_RATE:
+        raise ValueError(f"`error_rate` of a search must be at least {LEAST_RATE:g}, got {rate:g}")
     check_rate(rate, model.num_classes)
     reading = read(asked.text, vocabulary)
     if len(reading.x) > MOST_SYMBOLS:

@@ -196,6 +196,8 @@ def aligned(clean: Tensor, typed: Tensor, channel: Channel, is_fixed: Tensor) ->
             is_better = price < cost[i]
             cost[i] = np.where(is_better, price, cost[i])
             step[i] = np.where(is_better, 1, step[i])
+    if not math.isfinite(cost[n, m]):
+        raise ValueError("the channel cannot have turned one text into the other")
     found, i, j = [], n, m
     while (i, j) != (0, 0):
         read, wrote = divmod(int(step[i, j]), 3)
