@@ -20,6 +20,8 @@ def test_page_and_notebook_have_the_cells_of_the_script(path: Path) -> None:
     cells = cells_of(path.read_text())
     code = [cell.source for cell in cells if not cell.is_text]
     assert [block.rstrip("\n") for block in blocks(path.with_suffix(".md"), "python")] == code
+    assert str(ROOT) not in path.with_suffix(".md").read_text()
+    assert "/tmp/" not in path.with_suffix(".md").read_text()
     shown = json.loads(path.with_suffix(".ipynb").read_text())["cells"]
     assert ["".join(cell["source"]) for cell in shown] == [cell.source for cell in cells]
     assert all(

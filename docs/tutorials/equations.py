@@ -63,7 +63,7 @@ print("equal to unordinal.surjections.thresholds.softplus_threshold")
 # %% [markdown]
 # ## Multinomial diffusion
 #
-# At every step a class stays as it is with probability 1 - beta_t, or is drawn anew from all K classes. After t steps, with
+# Each step keeps a class with probability 1 - beta_t, and otherwise draws it anew from all K classes. After t steps, with
 # alpha_bar_t = prod (1 - beta_s),
 #
 #     q(x_t | x_0) = alpha_bar_t [x_t = x_0] + (1 - alpha_bar_t) / K

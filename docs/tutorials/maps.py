@@ -7,7 +7,7 @@
 import unordinal
 
 run = unordinal.load("pretrained:landcover")
-print(run)
+print(run.spec.num_classes, "classes, maps of", " x ".join(map(str, run.spec.event_shape)))
 
 # %% [markdown]
 # Draw four maps with 64 calls of the network each. More calls make better samples.

@@ -8,7 +8,7 @@
 import unordinal
 
 run = unordinal.fit("arm", "docs", steps=300, length=64, batch_size=16, progress=False)
-print(run)
+print(run.spec.num_classes, "different characters")
 
 # %% [markdown]
 # A likelihood is a number of bits. `score` measures it on text that the model has not seen. The error says how far the figure would move with
