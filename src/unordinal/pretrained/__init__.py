@@ -67,6 +67,12 @@ def is_pretrained(path: object) -> bool:
     return str(path).startswith(PREFIX)
 
 
+def description_of(name: str) -> str:
+    """Return what a bundled model is good for; nothing for other models."""
+    known = PRETRAINED.get(name.removeprefix(PREFIX)) if is_pretrained(name) else None
+    return "" if known is None else known.description
+
+
 def judge_of(folder: Path) -> str | None:
     """Return the reference of the bundled model that weighs the corrections of the one in a folder, or None."""
     known = PRETRAINED.get(folder.name) if folder.parent == HERE else None

@@ -11,7 +11,7 @@ from unordinal.data.tables import records
 from unordinal.evaluate.pictures import INVALID, palette_of
 from unordinal.evaluate.report import shown_time
 from unordinal.names import unknown
-from unordinal.pretrained import PREFIX, PRETRAINED
+from unordinal.pretrained import PREFIX, description_of
 from unordinal.tasks.asking import Sample, model_settings
 from unordinal.tasks.correcting import Correct
 from unordinal.tasks.drawing import sample
@@ -142,7 +142,7 @@ def described(name: str, run: Run) -> dict[str, Any]:
     model, denoiser = run.model, run.model.denoiser
     values: dict[str, Any] = {
         "name": name,
-        "description": PRETRAINED[short].description if (short := name.removeprefix(PREFIX)) in PRETRAINED else "",
+        "description": description_of(name),
         "recipe": run.config.recipe,
         "parameters": sum(p.numel() for p in model.parameters()),
         "unit": run.spec.unit,
