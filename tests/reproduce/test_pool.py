@@ -56,8 +56,9 @@ def test_what_was_trained_is_kept_when_the_command_is_killed(tmp_path: Path, sen
     words = ["reproduce", "eight-gaussians", "--minutes", "0.1", "--jobs", "1", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "unordinal", *words]
     place = Place(tmp_path)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in a shell's background may ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background may ignore it
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    signal.signal(signal.SIGINT, before)
     metrics = place.run("toy-argmax-ar") / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not (metrics.is_file() and metrics.read_text().strip()) and time.monotonic() < deadline:
