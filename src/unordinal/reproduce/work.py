@@ -31,7 +31,7 @@ from unordinal.runs.folder import RunFolder
 from unordinal.train.start import build_model, train_run
 
 FIRST_SCORED, GROWTH = 8, 16  # examples that are scored to measure the speed, and how many times more at most come next
-IWBO_MAPS, IWBO_DRAWS = 10, (1000, 100, 10)  # the paper's importance samples, or what there is time for
+IWBO_MAPS, IWBO_DRAWS = 10, (1000, 500, 200, 100, 10)  # the paper's importance samples, or what there is time for
 DEVIATIONS, REPEATS = 10, 3  # samples of the table of sampling times, at size paper and at others
 DONE, KEPT, STALE, FAILED, STOPPED = "done", "kept", "stale", "failed", "stopped"
 
@@ -172,8 +172,20 @@ def surroundings() -> dict[str, Any]:
         commit = ""
     return {
         "date": time.strftime("%Y-%m-%d"), "commit": commit or None, "version": __version__,
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "torch": torch.__version__},
+        "machine": {
+            "cores": os.cpu_count(), "processor": processor(), "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
     }  # fmt: skip
+
+
+def processor() -> str:
+    """Return the name of the processor, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def stop_with_parent(lines: "list[str]", arrived: threading.Condition) -> None:
