@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { rm -rf .venv; $(PYTHON) -m venv .venv >/dev/null 2>&1 || \
 	    { rm -rf .venv; $(PYTHON) -m venv --without-pip .venv && \
 	      $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[web,hub,onnx,tables,compress,dev,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[web,hub,onnx,tables,compress,tensorboard,dev,docs]'
 	@touch $@
 
 demo: setup

@@ -22,7 +22,6 @@ from unordinal.nets.transformer import TimeTransformer
 from unordinal.numerics import draw_categorical
 from unordinal.runs.checkpoint import latest_checkpoint
 from unordinal.settings import Request, settings_of
-from unordinal.train.log import SilentReporter
 
 
 def pairs(num: int = 400) -> np.ndarray:
@@ -37,29 +36,31 @@ def small_model(data: Data, seed: int = 0) -> Diffusion:
     return Diffusion(net, noise=UniformNoise(3, cosine_schedule(20)), event_shape=(8,), times="stratified")
 
 
-def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Path) -> None:
-    class Interrupter(SilentReporter):
-        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
-            if metrics["step"] == 3:
-                signal.raise_signal(signal.SIGINT)
+class Interrupter:
+    """A logger that interrupts a run at its third step."""
 
+    def started(self, folder: Path, settings: dict[str, Any], step: int) -> None: ...
+
+    def logged(self, step: int, values: dict[str, float]) -> None:
+        if step == 3 and "loss" in values:  # not again at a validation
+            signal.raise_signal(signal.SIGINT)
+
+    def ended(self) -> None: ...
+
+
+def test_an_interrupted_fit_saves_and_then_lets_the_signal_through(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        unordinal.fit(small_model(load_data(pairs())), pairs(), out=tmp_path / "run", steps=9, reporter=Interrupter())
+        unordinal.fit(small_model(load_data(pairs())), pairs(), out=tmp_path / "run", steps=9, logger=Interrupter())
     checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
     assert checkpoint is not None
     assert checkpoint.name == "step-00000003"
 
 
 def test_an_interrupted_fit_goes_on_to_the_very_weights_of_one_that_was_not(tmp_path: Path) -> None:
-    class Interrupter(SilentReporter):
-        def stepped(self, metrics: dict[str, Any], fraction: float) -> None:
-            if metrics["step"] == 3:
-                signal.raise_signal(signal.SIGINT)
-
     data = load_data(pairs())
     whole = unordinal.fit(small_model(data), data, out=tmp_path / "whole", steps=9)
     with pytest.raises(KeyboardInterrupt):
-        unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9, reporter=Interrupter())
+        unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9, logger=Interrupter())
     with pytest.raises(ValueError, match="already holds a run; add `resume`"):
         unordinal.fit(small_model(data), data, out=tmp_path / "run", steps=9)
     run = unordinal.fit(small_model(data, seed=1), data, out=tmp_path / "run", steps=9, resume=True)

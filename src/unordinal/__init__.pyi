@@ -130,5 +130,7 @@ from unordinal.tasks.filling import Fill as Fill
 from unordinal.tasks.filling import FillMap as FillMap
 from unordinal.tasks.lines import Measure as Measure
 from unordinal.tasks.suspicion import MeasureRows as MeasureRows
+from unordinal.train.loggers import Logger as Logger
+from unordinal.train.loggers import TensorBoardLogger as TensorBoardLogger
 
 __version__: str

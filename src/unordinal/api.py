@@ -2,7 +2,7 @@
 
 import os
 import signal
-from contextlib import nullcontext
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ from unordinal.run import Run, TemporaryFolder, folder_of, load
 from unordinal.runs.data import data_for, run_data
 from unordinal.runs.folder import RunFolder
 from unordinal.runs.warm import WarmStart
-from unordinal.train.log import Reporter
+from unordinal.train.log import Reporter, SilentReporter
+from unordinal.train.loggers import Logger, LoggingReporter
 from unordinal.train.start import device_named, train_run
 
 __all__ = ["Run", "compare", "fit", "folder_of", "load", "prepared", "score"]
@@ -114,7 +115,7 @@ def fit(
     init: Run | str | os.PathLike[str] | None = None,
     device: str | torch.device = "auto",
     progress: bool = True,
-    reporter: Reporter | None = None,
+    logger: Logger | None = None,
     **settings: Any,
 ) -> Run:
     """Train a model and return it with its best weights.
@@ -133,7 +134,8 @@ def fit(
             may be more than its own, and labels may be added. To train a run for longer, use `resume`.
         device: "auto" takes cuda, then mps, then the CPU.
         progress: show a progress bar.
-        reporter: receives every step instead of the bar.
+        logger: receives the loss of each step and the score of each validation, such as a `TensorBoardLogger()`; or an
+            object of your own with the three methods of `Logger`.
         **settings: settings of the data, the model, training and the optimiser: steps, minutes, batch_size, lr, seed,
             ema, ... `lines=True` takes every line of a file as an example, `column` every text of a column. A setting
             that several parts have is given by its dotted name: `**{"net.width": 64}`.
@@ -147,9 +149,11 @@ def fit(
     device = device_named(device)
     temporary = TemporaryFolder() if out is None else None
     folder = RunFolder(temporary.path / "run" if temporary else Path(out or ""))
-    shown = TrainingReporter(loaded.spec.unit) if progress and reporter is None else None
-    with torch.random.fork_rng(), shown or nullcontext():
-        given: dict[str, Any] = {"model": own, "warm": warm, "device": device, "reporter": reporter or shown}
+    reporter: Reporter = TrainingReporter(loaded.spec.unit) if progress else SilentReporter()
+    if logger is not None:
+        reporter = LoggingReporter(logger, reporter, folder.path, config.to_dict())
+    with torch.random.fork_rng(), closing(reporter):
+        given: dict[str, Any] = {"model": own, "warm": warm, "device": device, "reporter": reporter}
         result = train_run(config, loaded, folder, resume=resume, **given)
     if result.interrupted_by == signal.SIGINT:  # all is saved; now the signal may do what it does
         raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """`unordinal train MODEL`."""
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,7 +10,7 @@ from unordinal.cli.common import MachineArgs, peak_memory_megabytes
 from unordinal.cli.parsing import POSITIONAL, Command, Option, given_of, options_of, read
 from unordinal.cli.together import is_restarted
 from unordinal.cli.words import HELP, Words
-from unordinal.config import BUDGET, OWN, RunConfig, Size, TrainConfig, differences
+from unordinal.config import BUDGET, RunConfig, Size, TrainConfig, differences
 from unordinal.console import TrainingReporter, print_json, progress, say
 from unordinal.settings import Flag
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from unordinal.data.splits import Data
     from unordinal.model import CategoricalModel
     from unordinal.runs.warm import WarmStart
+    from unordinal.train.log import Reporter
     from unordinal.train.running import Outcome
 
 # Settings that follow from the data unless they are given.
@@ -27,8 +29,16 @@ SUITED = (
 ADVICE = "the same command with --resume continues"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoggedArgs(MachineArgs):
+    """A base of the arguments of commands that train."""
+
+    tensorboard: bool = False
+    """Also log losses and scores for TensorBoard, in the folder tensorboard of the run."""
+
+
 @dataclass(frozen=True)
-class TrainArgs(MachineArgs):
+class TrainArgs(LoggedArgs):
     """Train a model and leave a run folder. Ctrl-C saves; the same command with --resume continues.
 
     Options that are not given have the defaults of the model and its size. NAME at size SIZE trains for BUDGET.
@@ -75,6 +85,8 @@ def main(words: Words) -> int:
     known = {*RECIPES, *EXPERIMENTS}
     name = next((word for word in words.all_plain if word in known), None)
     if name is None and words.has("--resume") and words.has("--out") and not words.plain:
+        from unordinal.cli.resume import resume_run
+
         return resume_run(words)
     return train_named(words, name or (words.plain[0] if words.plain else ""))
 
@@ -128,7 +140,7 @@ def train_named(words: Words, name: str) -> int:
         check_same_run(RunFolder(path).read()[0], config, RunFolder(path))
     for text in filter(None, (*loaded.notes, note)):
         say(f"Note: {text}.")
-    return train_and_tell(config, loaded, path, args, resume=resumes, warm=warm)
+    return train_and_tell(config, loaded, path, args, resume=resumes, warm=warm, tensorboard=args.tensorboard)
 
 
 def check_named(words: Words, name: str, data: str | None, *, is_model: bool) -> None:
@@ -158,56 +170,6 @@ def budget_text(config: TrainConfig) -> str:
     return f"{config.steps} steps" if config.steps is not None else f"{config.epochs:g} epochs"
 
 
-@dataclass(frozen=True)
-class ResumeArgs(MachineArgs):
-    """Resume a run under its own settings; only its budget and its learning rate may change.
-
-    Examples:
-        unordinal train --out runs/book --resume --minutes 20
-    """
-
-    out: Path = Path()
-    """Folder of the run."""
-    resume: bool = False
-    """Continue it."""
-    minutes: Annotated[float | None, Flag(metavar="MINUTES")] = None
-    """A new budget in minutes, counted from the start of the run."""
-    steps: Annotated[int | None, Flag(metavar="STEPS")] = None
-    """A new budget in steps, counted from the start of the run."""
-    lr: float | None = None
-    """Another highest learning rate."""
-    data: Annotated[str | None, Flag(metavar="DATA")] = None
-    """Where the data are now, if they have moved."""
-
-
-def resume_run(words: Words) -> int:
-    """Continue the run in --out under its own settings."""
-    from unordinal.cli.parsing import parse
-    from unordinal.data import source_of
-    from unordinal.data.spec import DataSpec
-    from unordinal.overrides import with_settings
-    from unordinal.parallel.group import current_group
-    from unordinal.runs.folder import RunFolder
-
-    args: ResumeArgs = parse(words, ResumeArgs)
-    group = current_group()
-    found = [part.to_dict() for part in RunFolder(args.out).read()] if group.is_first else None
-    run, described = group.broadcast(found)
-    config, spec = RunConfig.from_dict(run), DataSpec.from_dict(described)
-    if config.recipe == OWN:
-        raise ValueError(f"the model of {args.out} was made in Python; continue it there: fit(model, ..., resume=True)")
-    changes = {name: getattr(args, name) for name in ("minutes", "steps", "lr") if getattr(args, name) is not None}
-    config = with_settings(config, changes)
-    if args.data is not None:
-        moved = source_of(args.data)
-        config = replace(config, data=moved.adapted(**{k: v for k, v in vars(config.data).items() if k != "path"}))
-    with group.one_first():
-        data = config.data.load(vocabulary=spec.vocabulary, progress=progress)
-    for note in data.notes:
-        say(f"Note: {note}.")
-    return train_and_tell(config, data, args.out, args, resume=True)
-
-
 def train_and_tell(
     config: RunConfig,
     data: "Data",
@@ -216,10 +178,12 @@ def train_and_tell(
     *,
     resume: bool,
     warm: "WarmStart | None" = None,
+    tensorboard: bool = False,
     advice: str = ADVICE,
 ) -> int:
     """Train, report how it ended, and return the exit code."""
     from unordinal.runs.folder import RunFolder
+    from unordinal.train.loggers import LoggingReporter, TensorBoardLogger
     from unordinal.train.start import train_run
 
     folder, device, unit = RunFolder(path), machine.chosen_device(), data.spec.unit
@@ -245,11 +209,11 @@ def train_and_tell(
             say(f"Note: {facts['parameters']:,} weights for {num_symbols:,} symbols: it may memorise them.")
         say(f"Run folder: {path}")
 
-    reporter = TrainingReporter(unit, report)
-    try:
+    reporter: Reporter = TrainingReporter(unit, report)
+    if tensorboard:
+        reporter = LoggingReporter(TensorBoardLogger(), reporter, folder.path, config.to_dict())
+    with closing(reporter):
         result = train_run(config, data, folder, resume=resume, warm=warm, device=device, reporter=reporter)
-    finally:
-        reporter.close()
     tell(result, data, path, advice)
     if machine.json:
         best = result.best_bits if result.best_step else None

@@ -1,4 +1,4 @@
-"""Write metrics.jsonl and plot it."""
+"""Report the progress of a run; write metrics.jsonl and plot it."""
 
 import json
 import math
@@ -24,6 +24,8 @@ class Reporter(Protocol):
 
     def warned(self, text: str) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class SilentReporter:
     """Reports nothing but warnings: the library's default."""
@@ -38,6 +40,8 @@ class SilentReporter:
 
     def warned(self, text: str) -> None:
         warnings.warn(text, stacklevel=2)  # a warning must not go unseen
+
+    def close(self) -> None: ...
 
 
 class MetricsFile:

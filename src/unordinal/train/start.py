@@ -82,7 +82,7 @@ def start_run(
     made = build_model(config, spec, model)
     if not (resume and folder.is_run):
         folder.create(config, spec)
-    elif old_config != config:
+    elif old_config.to_dict() != config.to_dict():  # data that were given in Python cannot be compared
         folder.write_config(config, spec)
     return made
 
