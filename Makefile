@@ -71,9 +71,10 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The documentation is in build/docs/index.html"
 
-# A wheel with everything, with the weights of the bundled models.
+# A wheel and a source archive, both with the weights of the bundled models.
 dist: setup
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 	@ls -l dist
 
 clean:
