@@ -99,3 +99,12 @@ def test_wrong_data_are_refused(given: str, told: str) -> None:
 def test_an_unknown_table_is_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown table 'cartesain'.*cartesian"):
         jobs_of(Asked(("cartesain",), data=DATA_HERE))
+
+
+def test_rows_are_chosen_by_their_keys() -> None:
+    asked = Asked(("all",), data=DATA_HERE, rows=("text8-arm", "enwik8-*-coupling"))
+    assert [job.key for job in jobs_of(asked)] == [
+        "enwik8-uniform-dequant-coupling", "enwik8-variational-dequant-coupling", "enwik8-argmax-coupling", "text8-arm",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"unknown row 'text8-amr'; did you mean text8-arm\?"):
+        jobs_of(Asked(("text-models",), data=DATA_HERE, rows=("text8-amr",)))

@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
-import pytest
-
-from unordinal.experiments import TABLES, Figure, Sentence
+from unordinal.experiments import TABLES
 from unordinal.reproduce.jobs import TIMES, Asked, jobs_of, parsed_data
-from unordinal.reproduce.render import Outcome, markdown, page, said, shown_score, table_of
+from unordinal.reproduce.outcome import Outcome
+from unordinal.reproduce.render import markdown, page, results_of, section_of
 from unordinal.reproduce.show import in_digits
 
 ASKED = Asked(("all",), data=parsed_data((), "tiny"))
@@ -77,40 +76,18 @@ def test_both_figures_of_a_contradiction_are_given() -> None:
         assert words in text, words
 
 
-def test_seeds_are_summed_up() -> None:
-    jobs = jobs_of(ASKED)
-    keys = [job.key for job in jobs if job.experiment == "text8/argmax-coupling" and not job.settings]
-    assert len(keys) == 3
-    results = {
-        key: {**result(0, jobs[0]), "scores": {"elbo": score(bits)}} for key, bits in zip(keys, (1, 2, 3), strict=True)
-    }
-    head, lines = table_of(TABLES["deviations"], Outcome(ASKED, results, {}))
-    line = next(line for line in lines if "2.000" in line[head.index("ours")])
-    assert line[head.index("ours")] == "2.000 ± 1.000 over 3 ELBO"
-    assert line[head.index("the paper")] == "1.82 ± 0.017"
-
-
-@pytest.mark.parametrize(
-    ("figures", "text"),
-    [
-        ((), "-"),
-        ((Figure(1.38, "t", ("r",), "c"),), "1.38"),
-        ((Figure(1.38, "t", ("r",), "c", error=0.001),), "1.38 ± 0.001"),
-        ((Figure(1.38, "t", ("r",), "c"), Sentence(1.39, "w", note="1.39 elsewhere")), "1.38; 1.39 elsewhere"),
-    ],
-)
-def test_the_paper_s_figures_as_text(figures: Any, text: str) -> None:
-    assert said(figures) == text
-
-
-def test_scores_have_their_error_and_kind() -> None:
-    assert shown_score(score(1.5)) == "1.500 ± 0.012 ELBO"
-    assert shown_score(score(1.5), in_nats=True) == "3.000 ± 0.024 ELBO"
-    assert shown_score(score(1.5, "iwbo-1000")) == "1.500 ± 0.012 IWBO-1000"
-    assert shown_score({**score(1.5, "exact"), "standard_error": None}) == "1.500 exact"
-    assert shown_score(None) == "-"
-
-
-def test_something_else_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected the results\.json"):
-        Outcome.from_dict({"a": 1})
+def test_only_the_rows_that_were_asked_for_are_shown() -> None:
+    asked = Asked(("all",), data=parsed_data((), "tiny"), rows=("text8-arm", "toy-*"))
+    keys = [job.key for job in jobs_of(asked)]
+    assert sorted(keys) == ["text8-arm", "toy-argmax-ar", "toy-discrete-flow"]
+    whole = outcome()
+    part = Outcome(asked, {key: whole.results[key] for key in keys}, {})
+    text = markdown(part)
+    assert "not run" not in text
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## All models of text, bits per character", "## Quantised eight Gaussians, nats", "## Commands",
+    ]  # fmt: skip
+    assert section_of("cartesian", TABLES["cartesian"], part) == []
+    assert [found["command"] for found in results_of(TABLES["text-models"], part)] == [
+        whole.results["text8-arm"]["command"]
+    ]

@@ -1,5 +1,6 @@
 """The work of a single job."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,16 @@ def test_sampling_times_are_measured_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert do(replace(job, size="small"), Place(tmp_path)) == STALE
     assert len(calls) == 1
     assert calls[0][1]["lengths"] == [256]
+
+
+def test_a_results_file_alone_is_continued(tmp_path: Path) -> None:
+    first, second = Place(tmp_path / "first"), Place(tmp_path / "second")
+    do(TOY, first)
+    second.folder.mkdir()
+    (second.folder / "results.json").write_text(json.dumps({"results": {"toy": first.found("toy")}}))
+    second.restore()
+    assert second.found("toy") == first.found("toy")
+    assert do(TOY, second) == KEPT
+    (second.folder / "results.json").write_text(json.dumps({"results": {"../../toy": {}}}))
+    with pytest.raises(ValueError, match="it has a result named"):
+        second.restore()

@@ -17,7 +17,7 @@ from unordinal.settings import Checked, Flag, Range
 
 if TYPE_CHECKING:
     from unordinal.reproduce.jobs import Asked, Job
-    from unordinal.reproduce.render import Outcome
+    from unordinal.reproduce.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,31 @@ class ReproduceArgs(Checked):
     """Train, score and sample the models of the paper's tables, and write a report next to the paper's figures.
 
     Each model is trained once, however many tables show it. The same command continues after Ctrl-C or a kill, and
-    skips what is done. It ends in report.html, report.md and results.json.
+    skips what is done. It ends in report.html, report.md and results.json; a results.json alone in the folder --out is
+    continued too.
 
     Examples:
         unordinal reproduce list
         unordinal reproduce cityscapes --minutes 5 --data cityscapes=landcover32x64.npz --jobs 2
         unordinal reproduce all --data text8=text8.zip --data enwik8=enwik8.zip
         unordinal reproduce all --size paper --dry-run
+        unordinal reproduce text-models --size small --minutes 30 --rows text8-arm text8-multinomial
         unordinal reproduce --render reproduction/results.json
     """
 
-    FIRST: ClassVar = ("size", "minutes", "data", "out", "jobs", "threads", "dry_run", "render", "again", "json")
+    FIRST: ClassVar = (
+        "size",
+        "minutes",
+        "data",
+        "rows",
+        "out",
+        "jobs",
+        "threads",
+        "dry_run",
+        "render",
+        "again",
+        "json",
+    )
     names: Annotated[tuple[str, ...], POSITIONAL, Flag(metavar="NAME")] = ()
     """Tables to reproduce, `all` of them, or `list` to list them."""
     size: Size = "tiny"
@@ -47,6 +61,8 @@ class ReproduceArgs(Checked):
     data: Annotated[tuple[str, ...], Flag(metavar="NAME=PATH")] = ()
     """Data for a data set of the paper (text8, enwik8, cityscapes), such as text8=text8.zip; a name may be given twice.
     Default data that are always here, and the paper's own at size paper."""
+    rows: Annotated[tuple[str, ...], Flag(metavar="KEY")] = ()
+    """Only these rows, by the keys that --dry-run prints; * stands for anything, as in text8-*."""
     out: Path = Path("reproduction")
     """Folder of runs, results and the report."""
     jobs: Annotated[int | None, Range(1)] = None
@@ -73,7 +89,7 @@ def main(words: Words) -> int:
 
     minutes = args.minutes if args.minutes or args.size == "paper" else 5.0
     data = parsed_data(args.data, args.size)
-    asked = Asked(args.names, args.size, minutes, args.seeds, data, args.threads)
+    asked = Asked(args.names, args.size, minutes, args.seeds, data, args.threads, args.rows)
     jobs = jobs_of(asked)
     return dry_run(jobs, args) if args.dry_run else reproduce(asked, jobs, args)
 
@@ -128,6 +144,7 @@ def reproduce(asked: "Asked", jobs: "list[Job]", args: ReproduceArgs) -> int:
     with locked(args.out):
         ended: dict[str, Any] = {}
         interrupted = False
+        restore(place)
         pool = Pool(args.out, size, args.threads, say)
         try:
             ended = pool.run(jobs, progress)
@@ -154,9 +171,19 @@ def reproduce(asked: "Asked", jobs: "list[Job]", args: ReproduceArgs) -> int:
     return 1 if counts[FAILED] else 0
 
 
+def restore(place: Any) -> None:
+    """Take over the results of a results.json; raise a ValueError if it cannot be read."""
+    try:
+        place.restore()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{place.folder / 'results.json'} is damaged, remove it to start without its results: {error}"
+        ) from error
+
+
 def outcome_of(asked: "Asked", jobs: "list[Job]", place: Any, ended: dict[str, Any]) -> "Outcome":
     """Return what the report is made from: the results in the folder, and why others are missing."""
-    from unordinal.reproduce.render import Outcome
+    from unordinal.reproduce.outcome import Outcome
     from unordinal.reproduce.work import FAILED, STALE
 
     found = {job.key: place.found(job.key) for job in jobs}
@@ -182,7 +209,7 @@ def write(outcome: "Outcome", folder: Path) -> tuple[Path, Path, Path]:
 def render(path: Path, args: ReproduceArgs) -> int:
     """Write the report of a results.json next to it."""
     from unordinal.data.unpacking import read_json
-    from unordinal.reproduce.render import Outcome
+    from unordinal.reproduce.outcome import Outcome
 
     if not path.is_file():
         raise ValueError(f"there is no file {path}; expected the results.json that `unordinal reproduce` writes")

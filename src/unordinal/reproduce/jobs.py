@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +32,7 @@ class Asked:
         seeds: how many runs the table of deviations has for each model; None for the paper's three.
         data: data sets of the paper, and what takes their places.
         threads: CPU threads of a job.
+        rows: only jobs whose keys match one of these patterns, in which * stands for anything; none for all jobs.
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,11 @@ class Asked:
     seeds: int | None = None
     data: tuple[tuple[Task, str], ...] = ()
     threads: int = 1
+    rows: tuple[str, ...] = ()
+
+    def has(self, key: str) -> bool:
+        """Return whether a job is asked for, by its key."""
+        return not self.rows or any(fnmatchcase(key, pattern) for pattern in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; paths keep their last part only."""
@@ -177,20 +184,25 @@ def jobs_of_row(row: Row, kind: str, asked: Asked, only: str | None = None) -> l
         found += [
             replace(job, key=f"{name}-seed{seed}" if seed else name, seed=seed, shown=not seed) for seed in range(seeds)
         ]
-    return found
+    return [job for job in found if asked.has(job.key)]
 
 
 def jobs_of(asked: Asked) -> list[Job]:
-    """Return the jobs of all tables, each model once."""
+    """Return the jobs of all tables, each model once; raise a ValueError if there are none of the rows asked for."""
     found: dict[str, Job] = {}
     for name, table in tables_named(asked.names).items():
         if table.kind == "times":
+            if not asked.has(TIMES):
+                continue
             found[TIMES] = Job(TIMES, "times", name, "text8", "", asked.size, None, threads=asked.threads)
             continue
         for row in table.rows:
             for job in jobs_of_row(row, table.kind, asked):
                 known = found.setdefault(job.key, job)
                 found[job.key] = replace(known, iwbo=known.iwbo or job.iwbo, shown=known.shown or job.shown)
+    if not found:
+        every = [job.key for job in jobs_of(replace(asked, rows=()))]
+        raise unknown("row", asked.rows[0], every, listed_by="--dry-run prints the keys of the rows")
     return list(found.values())
 
 

@@ -6,6 +6,11 @@ import math
 import numpy as np
 
 FURTHER = 10.0  # how many times the largest budget the law is drawn to
+END = (
+    "Each law is fitted to the best score of each budget but the largest, on which it is checked. The lines end at ten "
+    "times the largest budget: a power law has no floor, whereas the text has an entropy; more compute would call for "
+    "larger models than these two sizes; and the training text would be read several times."
+)
 
 
 def envelope(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

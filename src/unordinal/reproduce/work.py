@@ -21,6 +21,7 @@ import torch
 from unordinal import __version__
 from unordinal.data import Data
 from unordinal.data.storage import replacing
+from unordinal.data.unpacking import read_json
 from unordinal.evaluate.likelihood import Evaluate, Score
 from unordinal.recipes import suited_to
 from unordinal.reproduce.code import code_of
@@ -63,6 +64,16 @@ class Place:
         self.result(key).parent.mkdir(parents=True, exist_ok=True)
         with replacing(self.result(key)) as file:
             file.write((json.dumps(values) + "\n").encode())
+
+    def restore(self) -> None:
+        """Take over the results of a results.json in the folder, where there is nothing else left of them."""
+        path = self.folder / "results.json"
+        if path.is_file():
+            for key, values in read_json(path)["results"].items():
+                if Path(key).name != key:
+                    raise ValueError(f"it has a result named {key!r}")
+                if self.found(key) is None:
+                    self.write(key, values)
 
 
 def do(job: Job, place: Place) -> str:
