@@ -10,7 +10,7 @@ from unordinal.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unordinal"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAME = re.compile(r"`([a-z_/]+\.py): ([A-Za-z_, .]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]")
 OTHER_OPTIONS = """

@@ -152,7 +152,7 @@ def test_tests_mirror_the_source() -> None:
     packages = {path.relative_to(SOURCE).parent for path in SOURCE.rglob("__init__.py")}
     own = {folder / f"test_{folder.name}" for folder in packages if folder.name}
     there = {path.relative_to(tests).with_suffix("") for path in tests.rglob("test_*.py")}
-    names = "imports readme acceptance security fuzz doors docs guides settings main site tutorials package"
+    names = "imports readme acceptance security fuzz doors docs guides settings main site tutorials package results"
     top = {Path(f"test_{name}") for name in names.split()}
     assert sorted(map(str, wanted - there)) == []
     assert sorted(str(path) for path in there - wanted - own - top if path.name not in BEHAVIOUR) == []

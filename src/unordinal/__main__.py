@@ -4,7 +4,7 @@ import os
 import sys
 
 # OpenMP's threads spin while they wait for work. On a busy machine they spin against the work itself, which costs up to
-# nine tenths of the speed. A bound on the spinning costs nothing on a free machine (docs/results.md, "Busy machines").
+# nine tenths of the speed. A bound on the spinning costs nothing on a free machine (docs/results/busy.md).
 SPINNING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # variables by which users choose for themselves
 SPIN_COUNT = "100000"
 

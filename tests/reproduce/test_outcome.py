@@ -18,7 +18,7 @@ def test_an_outcome_survives_json() -> None:
 
 def test_what_differs_from_the_paper_is_told() -> None:
     text = differing(Outcome(ASKED, {}, {}))
-    assert "Here: tiny models, 5 minutes on 1 thread for each row, text8 is docs." in text
+    assert "Here models have size tiny and 5 minutes on 1 thread each; text8 is docs." in text
 
 
 def test_the_makers_of_results_are_told_once() -> None:

@@ -22,7 +22,7 @@ def test_seeds_are_summed_up() -> None:
     keys = [job.key for job in jobs if job.experiment == "text8/argmax-coupling" and not job.settings]
     assert len(keys) == 3
     results = {
-        key: {"trained": {"steps": 321}, "scores": {"elbo": score(bits)}}
+        key: {"trained": {"steps": 321, "parameters": 5}, "scores": {"elbo": score(bits)}}
         for key, bits in zip(keys, (1, 2, 3), strict=True)
     }
     head, lines = table_of(TABLES["deviations"], Outcome(ASKED, results, {}))

@@ -37,7 +37,7 @@ def test_pairs_that_are_reversed_or_equal_are_told() -> None:
     found = verdicts(TABLES["cityscapes"], outcome_of("cityscapes", ours))
     assert found == [
         "On cityscapes, the order of the paper holds for 4 of 6 pairs of models. 1 pair cannot be told apart. "
-        "Reversed: Argmax / Gumbel dist. (ours) before Variational dequantisation."
+        "Reversed: Argmax / Gumbel dist. before Variational dequantisation."
     ]
 
 
@@ -57,7 +57,7 @@ def test_sampling_times_are_ordered_too() -> None:
     found = verdicts(TABLES["sampling-time"], Outcome(asked, {TIMES: {"times": times}}, {}))
     assert found == [
         "Here the order of the paper holds for 2 of 3 pairs of models. "
-        "Reversed: Argmax Flow, AR (ours) before 64 Layer Transformer."
+        "Reversed: Argmax Flow, AR before 64 Layer Transformer."
     ]
 
 

@@ -148,7 +148,7 @@ class Spread:
     positions differ (see `choosing.far_apart`). With a mask, one position per call and a network that does not read the
     time it draws from the model exactly, like `FirstHitting`. With fewer calls it comes closer to the model than
     `Ancestral` does where neighbours depend on each other more than distant positions do; elsewhere it may not
-    (docs/results.md).
+    (docs/results/sampler-truth.md).
 
     Args:
         steps: the number of network calls. None takes one for each position with absorbing noise, otherwise all steps.

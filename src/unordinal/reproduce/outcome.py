@@ -8,8 +8,9 @@ from unordinal.names import counted
 from unordinal.reproduce.jobs import Asked, tables_named
 
 WHAT_DIFFERS = (
-    "The paper trains models of its size paper on the whole of its data for days, on GPUs. Here: {size} models, "
-    "{minutes} for each row, {data}. Where the paper gives two figures for one experiment, both are shown."
+    "What differs from the paper: it trains models of its size paper on the whole of its data for days, on GPUs. Here "
+    "models have size {size} and {minutes} each{data}. Scores are of the test split, as many examples as two minutes "
+    "allow. Where the paper gives two figures for one experiment, both are shown."
 )
 
 
@@ -50,8 +51,8 @@ def differing(outcome: Outcome) -> str:
         else f"{asked.minutes:g} minutes on {counted(asked.threads, 'thread')}"
     )
     used = {task for table in tables_named(asked.names).values() for task in (row.data for row in table.rows)}
-    data = "; ".join(f"{DATA[task].source} is {what}" for task, what in asked.data if task in used)
-    return WHAT_DIFFERS.format(size=asked.size, minutes=minutes, data=data)
+    data = "; ".join(f"{DATA[task].source} is {what}" for task, what in asked.data if task in used - {"toy"})
+    return WHAT_DIFFERS.format(size=asked.size, minutes=minutes, data=f"; {data}" if data else "")
 
 
 def made_with(outcome: Outcome) -> str:

@@ -1,6 +1,7 @@
 """The report of a reproduction: sections with tables, samples and pictures, from results alone."""
 
 import io
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,15 @@ def report_parts(outcome: Outcome) -> list[Part]:
     return [*parts, Heading("Commands"), Code(commands) if commands else Paragraph("None was run.")]
 
 
-def section_of(name: str, table: Table, outcome: Outcome) -> list[Part]:
-    """Return the parts of a table's section; none if no row of it was asked for."""
+def section_of(name: str, table: Table, outcome: Outcome, *, num_samples: int | None = None) -> list[Part]:
+    """Return the parts of a table's section; none if no row of it was asked for.
+
+    Args:
+        name: the name of the table.
+        table: the table.
+        outcome: the results.
+        num_samples: the most samples of a model that are shown; None for all of them.
+    """
     cells = table_of(table, outcome)
     if not cells[1]:
         return []
@@ -49,9 +57,10 @@ def section_of(name: str, table: Table, outcome: Outcome) -> list[Part]:
     parts: list[Part] = [Grid(cells), *map(Paragraph, [*said, *verdicts(table, outcome)])]
     if name == "scaling":
         parts += scaling_parts(table, outcome)
-    for title, result in shown_results(table, outcome):
-        parts += shown_parts(title, table, result)
-    return parts
+    shown = shown_results(table, outcome)
+    for title, result in shown:
+        parts += shown_parts(title, table, result, num_samples)
+    return parts + maps_of(table, shown)
 
 
 def commands_of(results: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -78,22 +87,33 @@ def shown_results(table: Table, outcome: Outcome) -> list[tuple[str, dict[str, A
     return found
 
 
-def shown_parts(title: str, table: Table, result: dict[str, Any]) -> list[Part]:
+def maps_of(table: Table, results: list[tuple[str, dict[str, Any]]]) -> list[Part]:
+    """Return a picture for each data set, of the maps that the models of a table drew."""
+    drawn: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for title, result in results if "maps" in table.shown else ():
+        if "maps" in result["shown"]:
+            model, _, label = title.rpartition(", ")
+            drawn.setdefault(label, []).append((model, result))
+    return [
+        Picture(f"maps-{label}", f"Maps that models of {label} drew", partial(maps_png, models))
+        for label, models in drawn.items()
+    ]
+
+
+def shown_parts(title: str, table: Table, result: dict[str, Any], num_samples: int | None) -> list[Part]:
     """Return what was drawn from a row's model and the table shows."""
     shown, parts = {name: result["shown"][name] for name in table.shown if name in result["shown"]}, list[Part]()
     file = "".join(letter if letter.isalnum() else "-" for letter in title.lower())
     if "samples" in shown:
-        parts += [Paragraph(f"Samples of {title}:"), Code(tuple(map(repr, shown["samples"])))]
+        parts += [Paragraph(f"Samples of {title}:"), Code(tuple(map(repr, shown["samples"][:num_samples])))]
     if "chain" in shown:
         parts += [Paragraph(f"Chain of {title}:"), Code(tuple(f"t={t:<6} {text!r}" for t, text in shown["chain"]))]
     if "spelling" in shown:
         lines = tuple(f"{name:<10} {text!r}" for name, text in shown["spelling"].items())
         parts += [Paragraph(f"Correction by {title}:"), Code(lines)]
-    if "maps" in shown:
-        parts.append(Picture(f"maps-{file}", f"Maps drawn by {title}", lambda: maps_png(title, result)))
     if "probabilities" in shown:
         alt = f"Probabilities of {title}"
-        parts.append(Picture(f"probabilities-{file}", alt, lambda: probabilities_png(title, result)))
+        parts.append(Picture(f"probabilities-{file}", alt, partial(probabilities_png, title, result)))
     return parts
 
 
@@ -102,7 +122,7 @@ def scaling_parts(table: Table, outcome: Outcome) -> list[Part]:
     points = {row.title: points_of(row, table, outcome) for row in table.rows}
     if not any(points.values()):
         return []
-    parts: list[Part] = [Picture("scaling-law", "Bits per character against minutes", lambda: plot_scaling(points))]
+    parts: list[Part] = [Picture("scaling-law", "Bits per character against minutes", partial(plot_scaling, points))]
     laws = {title: fitted(found) for title, found in points.items()}
     parts += [Paragraph(f"{title}: {law}.") for title, law in laws.items() if law is not None]
     return [*parts, Paragraph(END)]
@@ -115,13 +135,17 @@ def points_of(row: Row, table: Table, outcome: Outcome) -> list[tuple[float, flo
     return [(minutes, result["scores"]["elbo"]["bits_per_dim"]) for minutes, result in found if minutes and result]
 
 
-def maps_png(title: str, result: dict[str, Any]) -> bytes:
-    """Return the PNG of the maps that a model drew."""
-    x = torch.from_numpy(np.stack([of_digits(rows) for rows in result["shown"]["maps"]]))
-    categories = tuple((name, colour) for name, colour in result["data"].get("categories", ()))
-    spec = DataSpec("maps", result["data"].get("num_classes", 8), tuple(x.shape[1:]), categories=categories)
+def maps_png(models: list[tuple[str, dict[str, Any]]]) -> bytes:
+    """Return the PNG of the maps that models drew, a row for each."""
+    drawn = [
+        (title, torch.from_numpy(np.stack([of_digits(rows) for rows in result["shown"]["maps"]])))
+        for title, result in models
+    ]
+    data = models[0][1]["data"]
+    categories = tuple((name, colour) for name, colour in data.get("categories", ()))
+    spec = DataSpec("maps", data.get("num_classes", 8), tuple(drawn[0][1].shape[1:]), categories=categories)
     buffer = io.BytesIO()
-    plot_grid([(title, x)], spec, buffer)
+    plot_grid(drawn, spec, buffer)
     return buffer.getvalue()
 
 

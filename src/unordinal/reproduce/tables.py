@@ -21,7 +21,7 @@ def table_of(table: Table, outcome: Outcome) -> Cells:
     middle = ("ours", "the paper")
     if any(row.iwbo for row in table.rows):
         middle = ("ours, ELBO", "the paper, ELBO", "ours, IWBO", "the paper, IWBO")  # type: ignore[assignment]
-    return ("model", "data", *middle, "scored", "steps"), lines
+    return ("model", "data", *middle, "parameters", "steps", "examples scored"), lines
 
 
 def score_lines(table: Table, row: Row, outcome: Outcome) -> list[tuple[str, ...]]:
@@ -38,17 +38,17 @@ def score_lines(table: Table, row: Row, outcome: Outcome) -> list[tuple[str, ...
         missing = [outcome.states.get(key, "not run") for key in keys if key not in outcome.results]
         title = row.title + (" (not in the paper)" if row.since else "")
         if not found:
-            ours, scored, steps = missing[0] if missing else "not run", "-", "-"
-            iwbo = "-"
+            ours, iwbo, rest = missing[0] if missing else "not run", "-", ("-", "-", "-")
         else:
             first = found[0]
             ours = over_seeds(found) if row.seeds > 1 else shown_score(first["scores"]["elbo"], row.data == "toy")
-            scored, steps = f"{first['scores']['elbo']['num_examples']:,}", f"{first['trained']['steps']:,}"
+            trained, num = first["trained"], first["scores"]["elbo"]["num_examples"]
+            rest = (f"{trained['parameters']:,}", f"{trained['steps']:,}", f"{num:,}")
             iwbo = shown_score(first["scores"].get("iwbo")) if row.iwbo else "-"
             stale = [key for key in keys if outcome.states.get(key) == "stale"]
             title += " (stale)" if stale else ""
         middle = (ours, said(row.figures), iwbo, said(row.iwbo)) if has_iwbo else (ours, said(row.figures))
-        lines.append((title, label, *middle, scored, steps))
+        lines.append((title, label, *middle, *rest))
     return lines
 
 

@@ -58,7 +58,7 @@ def parts_of_batch(config: TrainConfig, model: CategoricalModel, device_type: st
 
     Transformers and convolutions run up to 1.8 times as fast, and in a fraction of the memory, where the activations of
     a part stay in the cache. An LSTM reads all its weights again for every part, so its batches stay whole while memory
-    allows (docs/results.md has the measurements).
+    allows (docs/results/speed.md has the measurements).
     """
     if config.accumulate is not None:
         return config.accumulate

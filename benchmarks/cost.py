@@ -1,7 +1,7 @@
 """How time and memory of a training step grow with length, classes, batch and processes, for the five main models.
 
-    python benchmarks/scaling.py --out docs            # every model and axis; about ten minutes on two cores
-    python benchmarks/scaling.py --only processes      # one process of two threads against two of one, interleaved
+    python benchmarks/cost.py --out docs/results            # every model and axis; about ten minutes on two cores
+    python benchmarks/cost.py --only processes      # one process of two threads against two of one, interleaved
 
 Each point is measured in a process of its own, so that its memory is its own: the median of a few steps of size tiny,
 in one process of two threads. An axis ends where a step takes more than ten seconds or twelve gigabytes.
@@ -156,7 +156,7 @@ def race(rounds: int) -> dict[str, list[float]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write scaling.png and scaling.json to this folder")
+    parser.add_argument("--out", type=Path, help="write cost.png and cost-points.json to this folder")
     parser.add_argument("--only", choices=("processes", "models"))
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -169,7 +169,7 @@ def main() -> int:
     if args.only != "processes":
         found["points"] = all_points(tuple(args.models))
         if args.out:
-            draw(found["points"], args.out / "scaling.png")
+            draw(found["points"], args.out / "cost.png")
     is_as_fast = True
     if args.only != "models":
         found["processes"] = race(args.rounds)
@@ -179,7 +179,7 @@ def main() -> int:
         is_as_fast = medians["2 processes, 1 thread each"] >= medians["1 process, 2 threads"]
         print(f"two processes of one thread are at least as fast as one of two threads: {is_as_fast}")
     if args.out:
-        (args.out / "scaling.json").write_text(json.dumps(found, indent=1) + "\n")
+        (args.out / "cost-points.json").write_text(json.dumps(found, indent=1) + "\n")
     return 0 if is_as_fast else 1
 
 
