@@ -67,8 +67,18 @@ def test_a_page_holds_what_it_shows_and_nothing_of_it_is_markup() -> None:
     page = report.render().decode()
     assert page.startswith("<!doctype html>")
     assert "<title>Runs &amp; &lt;b&gt;more&lt;/b&gt;</title>" in page
-    assert "<h2>A &lt; B</h2><p>x &amp; y</p><pre>&lt;script&gt;alert(1)&lt;/script&gt;</pre>" in page
+    assert '<h2 id="part-1">A &lt; B</h2><p>x &amp; y</p><pre>&lt;script&gt;alert(1)&lt;/script&gt;</pre>' in page
     assert "<table><tr><th>name</th><th>value</th></tr><tr><td>a&lt;</td><td>1</td></tr>" in page
     (data,) = re.findall(r'alt="a &quot;chain&quot;" src="data:image/png;base64,([^"]*)"', page)
     assert base64.b64decode(data) == png
     assert not re.search(r"https?:|<script|<link", page)  # nothing is loaded from elsewhere
+
+
+def test_a_long_page_lists_its_headings() -> None:
+    short, long = Report("title"), Report("title")
+    for name in "ab":
+        short.heading(name)
+    for name in "abcd":
+        long.heading(name)
+    assert "<li>" not in short.render().decode()
+    assert '<li><a href="#part-4">d</a></li>' in long.render().decode()

@@ -30,7 +30,7 @@ def test_markdown_has_every_part_and_names_pictures_if_asked() -> None:
 
 def test_a_page_has_every_part_with_its_pictures_inside() -> None:
     text = as_page("Title", PARTS).decode()
-    assert "<h2>Section</h2>" in text
+    assert '<h2 id="part-1">Section</h2>' in text
     assert "<p>A &lt; B.</p>" in text
     assert "<pre>unordinal train arm</pre>" in text
     assert text.count("data:image/png;base64,") == 1

@@ -14,6 +14,7 @@ from unordinal.data.spec import DataSpec
 from unordinal.evaluate.likelihood import Score
 
 CHAIN_ROWS = 12
+LISTED = 4  # headings of a page from which on it lists them
 CHAIN_COLUMNS = 112  # characters
 COLOURS = ("#1b7837", "#9aa0a6")  # of symbols that have their final value, and of those that have not
 
@@ -104,10 +105,12 @@ class Report:
 
     title: str
     parts: list[str] = field(default_factory=list)
+    headings: list[str] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
-        """Add a heading."""
-        self.parts.append(f"<h2>{html.escape(text)}</h2>")
+        """Add a heading; pages with several have a list of them at the top."""
+        self.headings.append(text)
+        self.parts.append(f'<h2 id="part-{len(self.headings)}">{html.escape(text)}</h2>')
 
     def paragraph(self, text: str) -> None:
         """Add a paragraph."""
@@ -119,9 +122,10 @@ class Report:
 
     def table(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         """Add a table with a row of headings."""
-        cells = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+        shown = [[html.escape(cell).replace(" ± ", "&nbsp;±&nbsp;") for cell in row] for row in rows]
+        cells = [f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown]
         top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        self.parts.append(f"<table><tr>{top}</tr>{''.join(cells)}</table>")
+        self.parts.append(f"<div><table><tr>{top}</tr>{''.join(cells)}</table></div>")
 
     def picture(self, png: bytes, description: str) -> None:
         """Add an image, with a description as its alternative text."""
@@ -131,14 +135,19 @@ class Report:
     def render(self) -> bytes:
         """Return the page as HTML."""
         style = (
-            "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#202124}"
-            "pre{background:#f5f5f5;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}img{max-width:100%}"
-            "table{border-collapse:collapse}td,th{padding:.3rem .9rem;border-bottom:1px solid #ddd;text-align:left}"
+            ":root{color-scheme:light dark}"
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+            "pre{background:#8882;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem}"
+            "div{overflow-x:auto}img{max-width:100%;background:#fff}table{border-collapse:collapse;font-size:.9rem}"
+            "td,th{padding:.25rem .7rem;border-bottom:1px solid #8885;text-align:left;vertical-align:top}"
+            "td:first-child{min-width:9rem}h1,h2{line-height:1.2}a{color:#2f8f5b}"
         )
         title = html.escape(self.title)
         head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         head += f"<title>{title}</title><style>{style}</style>"
-        body = f"<h1>{title}</h1>{''.join(self.parts)}"
+        links = [f'<li><a href="#part-{n}">{html.escape(text)}</a></li>' for n, text in enumerate(self.headings, 1)]
+        contents = f"<ul>{''.join(links)}</ul>" if len(links) >= LISTED else ""
+        body = f"<h1>{title}</h1>{contents}{''.join(self.parts)}"
         return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'.encode()
 
 
