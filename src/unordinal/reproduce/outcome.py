@@ -51,7 +51,11 @@ def differing(outcome: Outcome) -> str:
         else f"{asked.minutes:g} minutes on {counted(asked.threads, 'thread')}"
     )
     used = {task for table in tables_named(asked.names).values() for task in (row.data for row in table.rows)}
-    data = "; ".join(f"{DATA[task].source} is {what}" for task, what in asked.data if task in used - {"toy"})
+    named = {task: [what for other, what in asked.data if other == task] for task, _ in asked.data}
+    replaced = [
+        f"{DATA[task].source} is {' and '.join(what)}" for task, what in named.items() if task in used - {"toy"}
+    ]
+    data = "; ".join(replaced)
     return WHAT_DIFFERS.format(size=asked.size, minutes=minutes, data=f"; {data}" if data else "")
 
 

@@ -43,7 +43,8 @@ class WarmStart:
     def adapted(self, config: RunConfig) -> RunConfig:
         """Return a configuration with the model of the ancestor.
 
-        The learning rates and the warm-up are those of a cold start: lower ones did worse (docs/results/warm-starts.md).
+        The learning rates and the warm-up are those of a cold start; docs/results/warm-starts.md shows that lower rates
+        did worse.
         """
         if config.recipe != self.config.recipe:
             raise ValueError(
