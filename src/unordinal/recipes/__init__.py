@@ -105,8 +105,8 @@ def suited_to(config: RunConfig, data: "Data", chosen: Collection[str] = ()) -> 
 
     The batch sizes of the small recipes were chosen for examples of 256 positions: a step sees about as many positions
     whatever their length. Rows whose positions are places are usually few, so that dropout (of arm), validation on all
-    held-out rows and an early end suit them; docs/results/rows.md has the measurements. Experiments of the paper and size
-    paper keep its settings.
+    held-out rows and an early end suit them (measured in docs/results/rows.md). The paper's experiments and size paper
+    keep the paper's settings.
 
     Args:
         config: the configuration.
