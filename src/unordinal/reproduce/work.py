@@ -223,8 +223,11 @@ def main(folder: Path) -> None:
         except Exception as error:  # one row must not end the others
             state, reason = FAILED, " ".join(f"{type(error).__name__}: {error}".split())
         answer = json.dumps({"key": job.key, "state": state, "reason": reason})
-        sys.stdout.write(answer + "\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(answer + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # the command that started this process has ended
+            os._exit(0)
         if state == STOPPED:
             return
 
