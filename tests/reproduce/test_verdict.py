@@ -70,4 +70,4 @@ def test_nothing_is_said_where_there_is_nothing_to_compare() -> None:
 
 def test_only_the_first_reversed_pairs_are_named() -> None:
     rows = [Measured(f"M{n}", n, -n, 0.0) for n in range(5)]
-    assert verdict(rows).endswith("and 4 more.")
+    assert verdict(rows).endswith("; and 4 more.")

@@ -70,8 +70,8 @@ def verdict(rows: list[Measured]) -> str:
     same = len(pairs) - len(tied) - len(reversed_)
     text = f"the order of the paper holds for {same} of {counted(len(pairs), 'pair')} of models."
     text += f" {counted(len(tied), 'pair')} cannot be told apart." if tied else ""
-    named = ", ".join(f"{worse.title} before {better.title}" for better, worse in reversed_[:MOST_NAMED])
-    more = f" and {len(reversed_) - MOST_NAMED} more" if len(reversed_) > MOST_NAMED else ""
+    named = "; ".join(f"{worse.title} before {better.title}" for better, worse in reversed_[:MOST_NAMED])
+    more = f"; and {len(reversed_) - MOST_NAMED} more" if len(reversed_) > MOST_NAMED else ""
     return text + (f" Reversed: {named}{more}." if reversed_ else "")
 
 
