@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Cli
-from documents import ROOT, run_commands, run_python
+from documents import ROOT, blocks, run_commands, run_python
 
 
 @pytest.mark.parametrize("name", ["tables.md", "lines.md", pytest.param("quickstart.md", marks=pytest.mark.slow)])
@@ -19,6 +19,13 @@ TASKS = ("examples.md", "lines.md", "tables.md", "correcting.md", "filling.md", 
 @pytest.mark.parametrize("name", ["extending.md", *TASKS])
 def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_python(ROOT / "docs" / name, tmp_path, monkeypatch)
+
+
+def test_the_audits_print_what_the_guide_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = ROOT / "docs" / "figures.md"
+    for code in blocks(guide, "python"):
+        exec(code, {})
+    assert capsys.readouterr().out == "".join(blocks(guide, "text"))
 
 
 def test_links_and_pictures_exist() -> None:

@@ -40,6 +40,9 @@ from unordinal.diffusion.uniform import UniformNoise as UniformNoise
 from unordinal.diffusion.unmasking import FirstHitting as FirstHitting
 from unordinal.diffusion.unmasking import HighestConfidence as HighestConfidence
 from unordinal.diffusion.unmasking import LowestEntropy as LowestEntropy
+from unordinal.evaluate.audit import Audit as Audit
+from unordinal.evaluate.audit import Finding as Finding
+from unordinal.evaluate.audit import audit as audit
 from unordinal.evaluate.compare import Compare as Compare
 from unordinal.evaluate.compare import Comparison as Comparison
 from unordinal.evaluate.likelihood import Evaluate as Evaluate
