@@ -121,6 +121,10 @@ class Denoiser(Protocol):
         """Return the network calls of a whole chain for `num_free` free positions; None if there is no such number."""
 
     @property
+    def takes_any_known(self) -> bool:
+        """Whether any positions may be known when samples are drawn, rather than only those at the beginning."""
+
+    @property
     def posterior(self) -> Callable[[Tensor, float], Tensor] | None:
         """Returns the probabilities (B, *D, K) of the data given x (B, *D), whose classes were redrawn with some
         probability. None if the noise does not redraw classes."""

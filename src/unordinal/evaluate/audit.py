@@ -160,7 +160,8 @@ def audit_model(subject: Any, **settings: Any) -> Audit:
     if not isinstance(model, CategoricalModel):
         raise ValueError(f"expected a model, a run, or the number of classes, got {type(subject).__name__}")
     shape = tuple(model.event_shape)
-    weights, takes_known = model.weights, model.denoiser is not None or model.marginals is not None
+    weights, denoiser = model.weights, model.denoiser
+    takes_known = model.marginals is not None if denoiser is None else denoiser.takes_any_known
 
     def shaped(x: torch.Tensor) -> torch.Tensor:
         return x.view(len(x), *shape)

@@ -50,6 +50,8 @@ class DiffusionDenoiser:
     def __init__(self, model: "Diffusion"):
         self.model, self.noise = model, model.noise
 
+    takes_any_known = True
+
     @property
     def samplers(self) -> tuple[str, ...]:
         return suitable_samplers(self.noise)
