@@ -103,6 +103,7 @@ from unordinal.recipes.constructors import argmax_gumbel_threshold as argmax_gum
 from unordinal.recipes.constructors import argmax_softplus as argmax_softplus
 from unordinal.recipes.constructors import arm as arm
 from unordinal.recipes.constructors import arm_xl as arm_xl
+from unordinal.recipes.constructors import block as block
 from unordinal.recipes.constructors import categorical_nf as categorical_nf
 from unordinal.recipes.constructors import chow_liu as chow_liu
 from unordinal.recipes.constructors import discrete_flow as discrete_flow

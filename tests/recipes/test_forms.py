@@ -171,6 +171,7 @@ def test_noise_with_ends_is_that_of_the_positions_before_them(name: str) -> None
 TAKES = {
     "arm": {"columns", "ends", "labels"},
     "absorbing": {"columns", "ends", "labels"},
+    "block": {"ends", "labels"},
     "uniform": {"columns", "ends", "labels"},
     "multinomial": {"columns", "ends", "labels"},
     "argmax-ar": {"labels"},

@@ -113,6 +113,7 @@ HAVE: dict[str, set[str]] = {
     "uniform": {"denoiser", "times", "reconstruct", "network"},
     "absorbing": {"denoiser", "times", "orders", "weights", "reconstruct", "network"},
     "arm": {"stepper", "network"},
+    "block": {"denoiser", "times", "orders", "weights"},
     "arm-xl": {"stepper"},
     "discrete-flow": set(),
     "latent-af-af": {"weights", "reconstruct"},
@@ -131,7 +132,7 @@ def test_every_model_has_its_parts_and_no_others(name: str, shape: str) -> None:
     if model.times is not None:
         assert model.times.num == {"multinomial": 1000 if shape == "sequences" else 4000}.get(name)
     if model.denoiser is not None:
-        assert (model.denoiser.posterior is not None) == (name != "absorbing")
+        assert (model.denoiser.posterior is not None) == (name not in ("absorbing", "block"))
 
 
 @pytest.mark.parametrize("name", sorted(EXPERIMENTS))

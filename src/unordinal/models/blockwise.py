@@ -112,8 +112,9 @@ class BlockDiffusion(CategoricalModel):
 
     def sizes(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the number of each position's block, (L,), and the size of each block, (blocks,)."""
-        number = torch.arange(length, device=device) // self.block
-        return number, torch.bincount(number)
+        starts = range(0, length, self.block)
+        sizes = torch.tensor([min(self.block, length - start) for start in starts], device=device)
+        return torch.arange(length, device=device) // self.block, sizes
 
     def ranks(self, keys: Tensor) -> Tensor:
         """Return the rank of each position within its block by keys (B, L) in [0, 1): (B, L)."""

@@ -12,6 +12,7 @@ from unordinal.names import unknown
 from unordinal.overrides import with_settings
 from unordinal.recipes.argmax_flow import FLOWS
 from unordinal.recipes.arm import ARM, ARM_XL
+from unordinal.recipes.block import BLOCK
 from unordinal.recipes.continuous import ABSORBING, UNIFORM
 from unordinal.recipes.diffusion import MULTINOMIAL
 from unordinal.recipes.discrete_flow import DISCRETE_FLOW
@@ -30,6 +31,7 @@ RECIPES: dict[str, Recipe] = {
     "uniform": UNIFORM,
     "absorbing": ABSORBING,
     "arm": ARM,
+    "block": BLOCK,
     "arm-xl": ARM_XL,
     **FLOWS,
     "discrete-flow": DISCRETE_FLOW,
