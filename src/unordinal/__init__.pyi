@@ -1,5 +1,6 @@
 """The public names of the library, in one list; `__init__.py` reads it."""
 
+from unordinal.abilities import Blocks as Blocks
 from unordinal.abilities import Denoiser as Denoiser
 from unordinal.abilities import Orders as Orders
 from unordinal.abilities import Stepper as Stepper

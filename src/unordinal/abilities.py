@@ -39,6 +39,24 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """The sizes of blocks in which a model can draw and score.
+
+    Args:
+        sizes: the sizes that it was trained with.
+        at: returns the model with blocks of another size, a number of positions or "all"; it shares the weights.
+
+    >>> import unordinal
+    >>> model = unordinal.block(4, length=8)
+    >>> model.blocks.sizes, model.blocks.at(1).is_exact
+    ((4,), True)
+    """
+
+    sizes: tuple[int, ...]
+    at: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Conditional:
     """The distributions of free positions of a sequence given known ones.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unordinal.abilities import (
+    Blocks,
     Conditional,
     Denoiser,
     Marginals,
@@ -107,6 +108,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def visits(self) -> Visits | None:
         """Visits one position after another in a fixed order, for coding; models that can predict them so."""
+        return None
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """The same model with blocks of other sizes; models that draw blocks of positions one after another."""
         return None
 
     @property

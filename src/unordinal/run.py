@@ -84,6 +84,17 @@ class Run:
             f"  step {self.folder.published_step}{validated}"
         )
 
+    def at(self, block: int | str) -> "Run":
+        """Return the run with blocks of another size, for models that draw blocks of positions one after another.
+
+        Args:
+            block: the number of positions of a block; 1 is autoregressive and exact, "all" a masked diffusion. Sizes
+                that were not trained are allowed, and score worse.
+        """
+        if self.model.blocks is None:
+            raise ValueError(f"`block` is for models of blocks (block), and {self.config.preset} is not one of them")
+        return replace(self, model=self.model.blocks.at(block))
+
     def shown(self, drawn: Samples) -> Any:
         """Return samples as a list of texts if the data are text, a DataFrame if they are a table, else as classes."""
         if self.spec.schema:

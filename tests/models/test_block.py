@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from blocks import K, L, built, condition, examples, of_all_orders
 from torch import Tensor
 
+import unordinal
 from unordinal.evaluate.audit import audit
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.block import BlockModel
@@ -30,7 +31,7 @@ def model_of(form: str = "plain", block: int | None = 2, **settings: Any) -> Blo
 
 def causal_logits(net: BlockTransformer, x: Tensor) -> Tensor:
     """The same weights in causal layers, which read the classes before a position, and the mask in its place."""
-    kernel = net.blocks[0].conv.kernel  # type: ignore[union-attr]
+    kernel = 2 * net.reach + 1
     sizes = Transformer(net.width, len(net.blocks), 2, conv=kernel)
     causal = make_blocks(sizes, is_causal=True).double()
     state = copy.deepcopy(net.blocks.state_dict())
@@ -122,6 +123,18 @@ def test_training_draws_sizes_by_their_shares(form: str) -> None:
     expected = -(expected + 0.25 * of_all_orders(built(form, 1), x, form).mean(dim=0))
     error = losses.std(dim=0) / len(losses) ** 0.5
     assert float(((losses.mean(dim=0) - expected).abs() / error).max()) < 5
+
+
+def test_a_run_is_scored_and_sampled_at_other_sizes() -> None:
+    x = torch.randint(3, (120, 6), generator=torch.Generator().manual_seed(0))
+    small: Any = {"net.width": 8, "net.num_blocks": 1, "net.num_heads": 1, "progress": False}
+    run = unordinal.fit("block", x, steps=4, **small)
+    assert [run.score().kind, run.at(1).score().kind, run.at("all").score().kind] == ["elbo", "exact", "elbo"]
+    assert run.at(1).sample(2, prompt=[1, 2])[:, :2].tolist() == [[1, 2]] * 2
+    assert run.at("all").sample(2, known=[-1, -1, -1, -1, 2, 1])[:, 4:].tolist() == [[2, 1]] * 2
+    other = unordinal.fit("arm", x, steps=1, **small)
+    with pytest.raises(ValueError, match="`block` is for models of blocks"):
+        other.at(1)
 
 
 @pytest.mark.parametrize("block", [1, 2, None])

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Conditional, Denoiser, Orders, Stepper, Times, TrainingHooks, Visits, Weights
+from unordinal.abilities import Blocks, Conditional, Denoiser, Orders, Stepper, Times, TrainingHooks, Visits, Weights
 from unordinal.diffusion.absorbing import MaskCountNoise
 from unordinal.diffusion.times import stratified_positions
 from unordinal.model import CategoricalModel
@@ -86,6 +86,10 @@ class BlockModel(CategoricalModel):
         made = self.others[size]
         made.training = self.training
         return made
+
+    @property
+    def blocks(self) -> Blocks:
+        return Blocks(tuple(self.sizes), self.at)
 
     @property
     def own(self) -> CategoricalModel:
