@@ -143,7 +143,16 @@ class Run:
 
     def filled(self, asked: Fill) -> Filled:
         """Fill the gaps of a text."""
-        return fill_gaps(self.model, self.spec, asked, self.checked_judge(asked.judge))
+        return fill_gaps(self.model_of_gaps, self.spec, asked, self.checked_judge(asked.judge))
+
+    @property
+    def model_of_gaps(self) -> CategoricalModel:
+        """The model with known positions anywhere: with one block for all, if blocks would not see what comes later."""
+        model, denoiser = self.model, self.model.denoiser
+        if model.blocks is None or model.stepper is not None or denoiser is None or denoiser.takes_any_known:
+            return model
+        whole: CategoricalModel = model.blocks.at("all")
+        return whole
 
     def scored(self, asked: Evaluate, data: Data | None = None) -> Score:
         """Score the run; `data` are those of the request if they are loaded already."""

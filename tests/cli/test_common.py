@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Cli
+from conftest import Cli, refused
 
 from unordinal.cli.common import FLAGS, MachineArgs, as_flags, check_output, text_of
 from unordinal.cli.common import peak_memory_megabytes as peak_memory
@@ -99,3 +99,26 @@ def test_the_peak_of_memory_is_in_megabytes() -> None:
     peak = peak_memory()
     assert peak is not None
     assert held.nbytes >> 20 <= peak < 1 << 20  # far below a terabyte: the unit is right
+
+
+def test_the_size_of_blocks_is_chosen_again_for_scores_and_samples(cli: Cli, book: Path) -> None:
+    small = ("--model.net.width", 8, "--model.net.num-blocks", 1, "--model.net.num-heads", 1, "--length", 16)
+    words = ("train", "block", "--data", book, *small, "--steps", 2, "--model.also", 1, "--out", "blocks")
+    assert cli(*words).code == 0
+    exact = cli("evaluate", "blocks", "--block", 1, "--num-examples", 4, "--json")
+    assert exact.code == 0, exact.err
+    assert exact.json["kind"] == "exact"
+    assert "Note: this model" not in exact.err
+    assert cli("evaluate", "blocks", "--num-examples", 4, "--json").json["kind"] == "elbo"
+    whole = cli("sample", "blocks", "--block", "all", "--num", 1)
+    assert whole.code == 0, whole.err
+    assert "trained with blocks of 4, 1; those of all may score worse" in whole.err
+    bits = cli("bits", "--text", "it is a truth", "--run", "blocks", "--block", 1)
+    assert bits.code == 0, bits.err
+    refused(
+        cli("evaluate", "blocks", "--block", 0),
+        "--block must be between 1 and 16, the length of an example, or all; got 0",
+    )
+    refused(cli("evaluate", "blocks", "--block", 99), "--block must be between 1 and 16")
+    assert cli("train", "arm", "--data", book, *small, "--steps", 1, "--out", "arm").code == 0
+    refused(cli("sample", "arm", "--block", 2), "--block is for models of blocks")

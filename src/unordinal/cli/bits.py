@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.common import BlockArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.texts import RESET, given_text
 from unordinal.cli.words import Words
@@ -25,7 +25,7 @@ STEPS = (1.0, 2.0, 4.0, 6.0, 9.0)  # bits at which the colour changes
 
 
 @dataclass(frozen=True)
-class BitsArgs(MachineArgs):
+class BitsArgs(BlockArgs):
     """Measure how surprising every line of a text is, in bits per character, the most surprising first.
 
     Plain bits prefer simple lines, whatever the model was trained on: a phrase that is repeated has few. --against

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from unordinal.settings import Range
+from unordinal.console import say
+from unordinal.settings import Flag, Range
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +44,27 @@ class MachineArgs:
         from unordinal.api import load
 
         return load(reference, device=self.chosen_device())
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockArgs(MachineArgs):
+    """A base of the arguments of commands that score or sample a run."""
+
+    block: Annotated[int | Literal["all"] | None, Range(1), Flag(metavar="N|all")] = None
+    """Models of blocks: the number of positions of a block; 1 is autoregressive and exact, all a masked diffusion.
+    Default the size that the model was trained for."""
+
+    def load(self, reference: str) -> "Run":
+        run = super().load(reference)
+        if self.block is None:
+            return run
+        other, blocks = run.at(self.block), run.model.blocks
+        sizes = () if blocks is None else blocks.sizes
+        size = run.spec.event_shape[0] if self.block == "all" else self.block
+        if size not in sizes:
+            trained = ", ".join(map(str, sizes))
+            say(f"Note: this model was trained with blocks of {trained}; those of {self.block} may score worse.")
+        return other
 
 
 def peak_memory_megabytes() -> int | None:

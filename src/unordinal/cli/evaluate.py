@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.common import BlockArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.words import Words
 from unordinal.console import print_json, progress, say
@@ -20,7 +20,7 @@ NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 
 
 @dataclass(frozen=True)
-class EvaluateArgs(MachineArgs):
+class EvaluateArgs(BlockArgs):
     """Score a run: bits per dimension of a split, with its standard error.
 
     Examples:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from unordinal.cli.common import MachineArgs, check_output
+from unordinal.cli.common import BlockArgs, check_output
 from unordinal.cli.parsing import POSITIONAL, parse
 from unordinal.cli.pictures import MOST_MAPS, check_png, first_maps, require_maps, write_grid
 from unordinal.cli.words import Words
@@ -34,7 +34,7 @@ MANY_ROWS = 100_000  # more rows of a table are written in bounded memory
 
 
 @dataclass(frozen=True)
-class SampleArgs(MachineArgs):
+class SampleArgs(BlockArgs):
     """Draw samples from a run.
 
     Examples:
