@@ -16,6 +16,10 @@ Orders = Callable[..., Tensor]
 """Returns the exact log-probability (B,) of x (B, *D) when its positions are drawn in an order (L,) or (B, L), numbered
 row by row. With `num_given`, that many positions at the beginning of the order are given, and not counted."""
 
+SamplerScores = Callable[..., Tensor]
+"""Returns the exact log-probability (B,) of x (B, *D) under an `Ordered` sampler, given as the second argument; takes
+labels as `cond`."""
+
 Marginals = Callable[..., Tensor]
 """Returns the log-probability (B,) of the known positions of examples (B, *D), which have -1 elsewhere, with the others
 summed out; takes labels as `cond`."""

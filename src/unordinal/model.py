@@ -17,6 +17,7 @@ from unordinal.abilities import (
     Network,
     Orders,
     Reconstruct,
+    SamplerScores,
     Stepper,
     Times,
     TrainingHooks,
@@ -93,6 +94,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def orders(self) -> Orders | None:
         """The likelihood of a given order of positions; models that can draw positions in any order."""
+        return None
+
+    @property
+    def sampler_scores(self) -> SamplerScores | None:
+        """The likelihood of samplers that show positions in an order that they choose themselves; masked models."""
         return None
 
     @property

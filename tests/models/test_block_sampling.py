@@ -8,6 +8,7 @@ import pytest
 import torch
 from blocks import BLOCKS, K, L, built, condition, examples, of_all_orders
 
+from unordinal.diffusion.ordered import Ordered
 from unordinal.evaluate.audit import chi_square
 
 
@@ -70,3 +71,19 @@ def test_guidance_of_one_changes_nothing_and_of_zero_drops_labels() -> None:
     free = model.sample(50, generator=torch.Generator().manual_seed(0), guidance=0.0, **settings)
     dropped = model.sample(50, generator=torch.Generator().manual_seed(0))
     assert torch.equal(free, dropped)
+
+
+@pytest.mark.parametrize("form", ["plain", "ends", "labels", "ends and labels"])
+@pytest.mark.parametrize("block", [2, 3, 5])
+def test_the_likelihood_of_a_sampler_sums_to_one_and_samples_follow_it(form: str, block: int) -> None:
+    model, x = built(form, block), examples(form)
+    place = {tuple(row): number for number, row in enumerate(x.tolist())}
+    for calls, ranking in itertools.product((None, 1, 3), ("margin", "left-to-right")):
+        given: Any = {} if "labels" not in form else {"cond": torch.tensor([1, 2]).expand(len(x), -1)}
+        p = model.log_prob_of_sampler(x, Ordered(calls, ranking), **given).exp()  # type: ignore[arg-type]
+        torch.testing.assert_close(p.sum(), torch.tensor(1.0, dtype=torch.float64))
+        if ranking == "margin":
+            settings: Any = {"steps": calls, "sampler": "margin", **condition(form)}
+            drawn = model.sample(3000, generator=torch.Generator().manual_seed(0), **settings)
+            counts = torch.bincount(torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=len(x))
+            assert chi_square(counts.numpy(), p.numpy()) > 1e-4, calls

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, far_apart, independent
+from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.uniform import UniformNoise
@@ -182,6 +183,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "spread": Spread,
     "entropy": LowestEntropy,
     "confidence": HighestConfidence,
+    "margin": Ordered,
 }
 """The samplers by name; each is made from its number of network calls."""
 

@@ -1,7 +1,7 @@
 """Samplers for noise with a mask, which show a number of positions with every network call."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,8 @@ from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.numerics import Rng, expand_like, uniform
 from unordinal.progress import current_watcher
 
+Reveal = Callable[[Tensor, Tensor], Tensor]
+"""Returns the classes (J,) of the positions that are shown, from logits (N, *D, K) and booleans (N, *D)."""
 TIE = 1e-5  # positions whose urgency differs by less than about this are shown in random order
 
 
@@ -45,6 +47,22 @@ class Unmasking:
     def chain(
         self, predict: Predictor, noise: NoiseProcess, z: Tensor, *, known: Tensor | None = None, generator: Rng = None
     ) -> Iterator[tuple[Time, Tensor]]:
+        def drawn(logits: Tensor, is_shown: Tensor) -> Tensor:
+            return noise.classes.draw_at(logits, is_shown, generator)
+
+        return self.shown(predict, noise, z, drawn, known=known, generator=generator)
+
+    def shown(
+        self,
+        predict: Predictor,
+        noise: NoiseProcess,
+        z: Tensor,
+        reveal: Reveal,
+        *,
+        known: Tensor | None = None,
+        generator: Rng = None,
+    ) -> Iterator[tuple[Time, Tensor]]:
+        """Show positions call by call; `reveal` decides which classes they have."""
         if noise.mask is None:
             raise ValueError("this sampler shows masked positions, and the noise of this model has no mask")
         z = noise.impose(z, known, 1.0, generator=generator)
@@ -67,7 +85,7 @@ class Unmasking:
             urgency = noise.classes.reduce(self.urgency, predict.logits)
             is_shown = self.shown_next(urgency, is_masked, num, generator)
             z = z.clone()
-            z[is_shown] = noise.classes.draw_at(logits, is_shown, generator)
+            z[is_shown] = reveal(logits, is_shown)
             watcher.advance(len(z) / calls)
             t = end * float(((z == noise.mask).flatten(1).sum(dim=1) / size).max())
             watcher.state(t, z)

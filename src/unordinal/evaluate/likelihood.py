@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
-from unordinal.evaluate.scorer import Scorer, order_of
+from unordinal.diffusion.ordered import Ordered
+from unordinal.evaluate.scorer import Scorer, order_of, ranking_of
 from unordinal.model import CategoricalModel, device_of
 from unordinal.names import counted
 from unordinal.numerics import standard_error
 from unordinal.parallel.group import current_group
 from unordinal.settings import PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
 
+FIXED = ("left-to-right", "right-to-left", "random")  # orders that do not depend on the example
 EXACT = "exact"  # the name of the split that is every x weighted by its probability
 
 
@@ -36,9 +38,12 @@ class Evaluate(Request):
     """Importance samples per example, with `bound` iwbo; memory does not grow with it."""
     in_order: bool = False
     """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
-    order: Literal["left-to-right", "right-to-left", "random"] | None = None
-    """Absorbing diffusion: the exact likelihood when positions are drawn in this order, at one network call each.
-    random is one order for all examples."""
+    order: Literal["left-to-right", "right-to-left", "random", "confidence", "entropy", "margin"] | None = None
+    """Masked diffusion: the exact likelihood of the sampler that shows positions in this order. random is one order for
+    all examples; confidence, entropy and margin show the positions first of which the network is surest."""
+    calls: Annotated[int | None, Range(1)] = None
+    """With `order`: the network calls of the sampler, which shows several positions in each; default one position per
+    call."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
     repeats: Annotated[int | None, Range(1)] = None
@@ -60,6 +65,8 @@ class Evaluate(Request):
             raise ValueError(f"`repeats` {self.repeats} is for the ELBO; with `bound` iwbo give `k`")
         if self.in_order and (self.bound == "iwbo" or self.split == EXACT):
             raise ValueError("`in_order` is for exact likelihoods of a text; leave out `bound` iwbo and `split` exact")
+        if self.calls is not None and self.order in (None, "right-to-left", "random"):
+            raise ValueError("`calls` is for `order` left-to-right, confidence, entropy and margin; leave it out")
         if self.order is not None and (self.in_order or self.bound == "iwbo" or self.repeats is not None):
             raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
         if self.num_examples is not None and self.split == EXACT:
@@ -158,7 +165,9 @@ def kind_of(model: CategoricalModel, asked: Evaluate, split: Split | None = None
     if asked.order is None and not model.is_exact:
         return "elbo"
     of = "" if split is None or split.widths is None else " of the tokens"
-    return f"exact{of}" if asked.order is None else f"exact{of} (order {asked.order})"
+    if asked.order is None or (asked.order in FIXED and asked.calls is None):
+        return f"exact{of}" if asked.order is None else f"exact{of} (order {asked.order})"
+    return f"exact{of} ({asked.order}, {'one position per call' if asked.calls is None else f'{asked.calls} calls'})"
 
 
 def mean_tokens(model: CategoricalModel, split: Split, num: int) -> float | None:
@@ -241,7 +250,10 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
     draws, progress, times = asked.repeats or 1, asked.progress, model.times
     scorer = Scorer(model, split, num, asked.batch_size, device_of(model), asked.seed, current_group())
     rank = error = None
-    if asked.order is not None:
+    if asked.order is not None and (asked.order not in FIXED or asked.calls is not None):
+        nats = scorer.of_sampler(Ordered(asked.calls, ranking_of(asked.order)), progress)
+        method = scorer.stability(Ordered(asked.calls, ranking_of(asked.order)))
+    elif asked.order is not None:
         nats = scorer.of_order(order_of(asked.order, split[0].numel(), asked.seed), progress)
         method = "one position per network call"
     elif asked.in_order:

@@ -4,17 +4,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unordinal.data.splits import Split
+from unordinal.diffusion.ordered import Ordered, Ranking
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, evaluating, given_labels
 from unordinal.models.bound import bound, importance_bound
-from unordinal.names import check_known
+from unordinal.names import check_known, counted
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import generator_of
 from unordinal.progress import Advance, Progress
@@ -22,7 +23,14 @@ from unordinal.progress import Advance, Progress
 ROUND, LEAST_ROUNDS, MOST_DRAWS = 4, 4, 256  # draws of an example per round; fewest rounds; most draws in all
 # Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.
 SHARE_OF_SPREAD = 0.25
+CHECKED = 8  # examples whose paths are followed with another number of threads
 SYMBOLS_PER_CALL = 8192  # most symbols of importance samples in one call of the model, which bounds the memory
+
+
+def ranking_of(name: str) -> Ranking:
+    """Return a ranking by its name."""
+    check_known("ranking", name, get_args(Ranking))
+    return cast(Ranking, name)
 
 
 def order_of(name: str, size: int, seed: int) -> Tensor:
@@ -150,6 +158,39 @@ class Scorer:
                 nats[rows] = -self.model.orders(x, order, **given_labels(cond)).double().cpu()
                 advance(len(x))
         return self.group.summed(nats)
+
+    @torch.no_grad()
+    def of_sampler(self, sampler: Ordered, progress: Progress) -> Tensor:
+        """Return the negative exact log-probability of each example under a sampler of masked positions."""
+        if self.model.sampler_scores is None:
+            raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
+        nats = torch.zeros(self.num, dtype=torch.float64)
+        with self.group.progress(progress, "Scoring", self.num) as advance, evaluating(self.model):
+            for x, cond, rows, _ in self.batches():
+                nats[rows] = -self.model.sampler_scores(x, sampler, **given_labels(cond)).double().cpu()
+                advance(len(x))
+        return self.group.summed(nats)
+
+    @torch.no_grad()
+    def stability(self, sampler: Ordered) -> str:
+        """Return how many of a few examples have another likelihood with another number of threads.
+
+        What is shown next depends on comparing numbers that are rounded, and may change with the order of additions.
+        """
+        assert self.model.sampler_scores is not None
+        given = next(self.batches(), None)
+        if given is None or self.device.type != "cpu":
+            return "what is shown next follows from what is shown"
+        x, cond = given[0][:CHECKED], None if given[1] is None else given[1][:CHECKED]
+        threads, found = torch.get_num_threads(), []
+        try:
+            for num in (1, max(2, threads)):
+                torch.set_num_threads(num)
+                found.append(self.model.sampler_scores(x, sampler, **given_labels(cond)))
+        finally:
+            torch.set_num_threads(threads)
+        changed = int(((found[0] - found[1]).abs() > 1e-3 * found[0].abs().clamp(min=1)).sum())
+        return f"the path of {changed} of {counted(len(x), 'example')} changes with the number of threads"
 
     def importance_weighted(self, k: int, progress: Progress) -> Tensor:
         """Return minus the log of the mean of `k` importance weights of each example, in bounded memory."""

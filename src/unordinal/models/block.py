@@ -6,7 +6,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Blocks, Conditional, Denoiser, Orders, Stepper, Times, TrainingHooks, Visits, Weights
+from unordinal.abilities import (
+    Blocks,
+    Conditional,
+    Denoiser,
+    Orders,
+    SamplerScores,
+    Stepper,
+    Times,
+    TrainingHooks,
+    Visits,
+    Weights,
+)
 from unordinal.diffusion.absorbing import MaskCountNoise
 from unordinal.diffusion.times import stratified_positions
 from unordinal.model import CategoricalModel
@@ -111,6 +122,10 @@ class BlockModel(CategoricalModel):
     @property
     def orders(self) -> Orders | None:
         return self.own.orders
+
+    @property
+    def sampler_scores(self) -> SamplerScores | None:
+        return self.own.sampler_scores
 
     @property
     def conditional(self) -> Conditional | None:

@@ -1,15 +1,18 @@
 """How a block diffusion draws: blocks one after another, each by a sampler of masked positions."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from unordinal.checks import sample_shape
+from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import Time
 from unordinal.diffusion.samplers import SAMPLERS, default_sampler, suitable_samplers
+from unordinal.diffusion.unmasking import SpreadUnmasking, Unmasking
 from unordinal.model import device_of, evaluating
 from unordinal.names import check_known
 from unordinal.numerics import Rng, full_precision
@@ -154,6 +157,37 @@ class BlockDenoiser:
         """Draw one block given the states after the blocks before it; yield each (t, z), z (N, S)."""
         model, (generator, length) = self.model, rest
         num, width, outer = states[0]["batch"], span[1] - span[0], current_watcher()
+        predictor = self.predictor(states, stays, sharp)
+        inner = Watcher(advance=lambda amount: outer.advance(amount * width / length))
+        z = model.noise.draw_prior((num, width), device_of(model), generator=generator)
+        sampling: Any = SpreadUnmasking(calls) if name == "spread" else SAMPLERS[name](calls)  # type: ignore[call-arg]
+        if isinstance(sampling, Unmasking):
+
+            def revealed(logits: Tensor, is_shown: Tensor) -> Tensor:
+                drawn = torch.zeros_like(z)
+                drawn[is_shown] = model.noise.classes.draw_at(logits, is_shown, generator)
+                return torch.where(self.forced(drawn, is_shown), model.num_classes, drawn)[is_shown]
+
+            chain = sampling.shown(predictor, model.noise, z, revealed, known=known, generator=generator)
+        else:
+            chain = sampling.chain(predictor, model.noise, z, known=known, generator=generator)
+        while True:
+            with watching(inner):
+                step = next(chain, None)
+            if step is None:
+                break
+            yield step
+        outer.network_calls += inner.network_calls
+
+    def predictor(self, states: list[Any], stays: Tensor, sharp: dict[str, Any]) -> Predictor:
+        """Return the predictions of the next block (N, S), given the states after the blocks before it.
+
+        Args:
+            states: the states with the labels of the samples, and without them if there is guidance.
+            stays: where no sample may end, of shape (N, S).
+            sharp: settings of the `Predictor`.
+        """
+        model, num, width = self.model, states[0]["batch"], stays.shape[1]
         rows = torch.arange(num, device=device_of(model)).unsqueeze(1)
         last_rows = rows[:, 0]
 
@@ -173,20 +207,38 @@ class BlockDenoiser:
             return logits
 
         dropped = torch.tensor([-1], device=rows.device) if len(states) > 1 else None
-        predictor = Predictor(
+        return Predictor(
             predict, classes=model.noise.classes, cond=rows, reads_time=False, mixes=True, dropped=dropped, **sharp
         )
-        inner = Watcher(advance=lambda amount: outer.advance(amount * width / length))
-        sampling = SAMPLERS[name](calls)  # type: ignore[call-arg]
-        z = model.noise.draw_prior((num, width), rows.device, generator=generator)
-        chain = sampling.chain(predictor, model.noise, z, known=known, generator=generator)
-        while True:
-            with watching(inner):
-                step = next(chain, None)
-            if step is None:
-                break
-            yield step
-        outer.network_calls += inner.network_calls
+
+    def forced(self, x: Tensor, is_shown: Tensor) -> Tensor:
+        """Return which positions that a call shows are after an end that it shows: they are ends too, (N, S)."""
+        if not self.model.ends:
+            return torch.zeros_like(is_shown)
+        is_end = (x == self.model.num_classes) & is_shown
+        return is_shown & (is_end.long().cumsum(dim=1) - is_end.long() > 0)
+
+    @torch.no_grad()
+    def followed(self, x: Tensor, sampler: Ordered, cond: Tensor | None) -> Tensor:
+        """Return the exact log-probability of x (N, L) under a sampler of every block: (N,) nats."""
+        model, length, size = self.model, x.shape[1], self.model.block
+        states, total = [self.net.init_state(len(x), cond)], torch.zeros(len(x), device=x.device)
+        for start in range(0, length, size):
+            current_watcher().advance(0)  # a watcher may raise here to stop the work
+            part, known = x[:, start : start + size], None
+            if start and model.ends:
+                is_over = x[:, start - 1] == model.num_classes
+                known = torch.where(is_over.unsqueeze(1), model.num_classes, torch.full_like(part, -1))
+                if bool(is_over.all()):
+                    break
+            width = part.shape[1]
+            calls = None if sampler.steps is None else max(1, min(width, round(sampler.steps * width / length)))
+            predictor = self.predictor(states, torch.zeros_like(part, dtype=torch.bool), {})
+            for log_p in replace(sampler, steps=calls).followed(predictor, model.noise, part, known, self.forced):
+                total = total + log_p
+            with evaluating(model):
+                states = [self.net.append(part, state) for state in states]
+        return total
 
     def cut(self, x: Tensor, stop: int) -> Tensor:
         """Return samples with nothing but ends after a first end, up to `stop`."""

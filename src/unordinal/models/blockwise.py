@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.abilities import Orders, Times, Weights
+from unordinal.abilities import Orders, SamplerScores, Times, Weights
 from unordinal.checks import check_classes
 from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.times import stratified_positions
 from unordinal.model import CategoricalModel, evaluating
 from unordinal.nets.blockwise import BlockTransformer, layout_of
@@ -69,6 +70,10 @@ class BlockDiffusion(CategoricalModel):
     @property
     def orders(self) -> Orders:
         return self.log_prob_of_order
+
+    @property
+    def sampler_scores(self) -> SamplerScores:
+        return self.log_prob_of_sampler
 
     @property
     def denoiser(self) -> "BlockDenoiser":
@@ -221,6 +226,13 @@ class BlockDiffusion(CategoricalModel):
         for index, size in enumerate(sizes.tolist()):
             total = total + found[tuple(range(size))][:, index]
         return total
+
+    def log_prob_of_sampler(self, x: Tensor, sampler: Ordered, *, cond: Tensor | None = None) -> Tensor:
+        """Return the exact log-probability of x under a sampler of every block: (B, L) -> (B,) nats."""
+        check_classes(self, x)
+        x = self.completed(x.long())
+        x = F.pad(x, (0, self.event_shape[0] - x.shape[1]), value=self.num_classes) if self.ends else x
+        return self.denoiser.followed(x, sampler, self.checked_cond(cond, len(x)))
 
     def sample(
         self, num_samples: int, *, generator: Rng = None, event_shape: tuple[int, ...] | None = None, **settings: Any

@@ -7,8 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unordinal.abilities import Conditional, Network, Orders, Reconstruct, Times, TrainingHooks, Visits, Weights
+from unordinal.abilities import (
+    Conditional,
+    Network,
+    Orders,
+    Reconstruct,
+    SamplerScores,
+    Times,
+    TrainingHooks,
+    Visits,
+    Weights,
+)
 from unordinal.checks import check_classes
+from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
@@ -83,6 +94,10 @@ class Diffusion(CategoricalModel):
     def orders(self) -> Orders | None:
         """The likelihood of an order of positions; for noise with a mask, and a network that needs no time."""
         return None if self.noise.mask is None or self.net_reads_time else self.log_prob_of_order
+
+    @property
+    def sampler_scores(self) -> SamplerScores | None:
+        return None if self.orders is None else self.log_prob_of_sampler
 
     @property
     def conditional(self) -> Conditional | None:
@@ -220,6 +235,27 @@ class Diffusion(CategoricalModel):
             log_p = log_p if present is None else torch.where(present.flatten(1), log_p, 0.0)
             total = total + log_p.gather(1, index).squeeze(1)
             z = z.scatter(1, index, flat.gather(1, index))
+        return total
+
+    @torch.no_grad()
+    def log_prob_of_sampler(
+        self, x: Tensor, sampler: Ordered, *, known: Tensor | None = None, cond: Tensor | None = None
+    ) -> Tensor:
+        """Return the exact log-probability of x under a sampler: (B, *D) -> (B,) nats.
+
+        With known positions (B, *D), -1 elsewhere, it is that of the others when the sampler is given these.
+        """
+        if self.orders is None:
+            raise ValueError("only noise with a mask and a network that does not read the time have such likelihoods")
+        check_classes(self, x)
+        x, cond = x.long(), self.checked_cond(cond, len(x))
+        total, given = torch.zeros(len(x), device=x.device), known
+        if self.noise.pad is not None:
+            given = torch.where(x == self.noise.pad, x, -1 if known is None else known)
+            total = self.log_length(x, cond) if known is None else total
+        for part in sampler.followed(self.denoiser.predictor(cond), self.noise, x, given):
+            current_watcher().advance(0)  # a watcher may raise here to stop the work
+            total = total + part
         return total
 
     def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:

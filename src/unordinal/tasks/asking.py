@@ -17,6 +17,8 @@ BATCH = 32  # samples at a time
 MOST_CELLS, MOST_LOGITS = 1 << 19, 1 << 24  # of the rows of a table at a time, the latter of one column
 MOST_STEPS = 256  # default for a diffusion: thousands keep a laptop busy for minutes
 
+SamplerName = Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence", "margin"]
+
 
 @dataclass(frozen=True)
 class Sample(Request):
@@ -26,7 +28,7 @@ class Sample(Request):
     """How many samples."""
     steps: Annotated[int | Literal["all"] | None, Range(1, served=1000)] = None
     """Diffusion: network calls to make, spread over the chain; default at most 256, all for the whole chain."""
-    sampler: Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence"] | None = None
+    sampler: SamplerName | None = None
     """Diffusion: how to get from noise to data; default the one that suits the model."""
     length: Annotated[int | None, Range(1, served=512)] = None
     """Symbols per sample; default the length that the model was trained with."""
