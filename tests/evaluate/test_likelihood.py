@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 from contracts import TableNet, all_events, analytic_elbo
-from torch import Tensor
+from torch import Tensor, nn
 
 from unordinal.data.splits import Split
+from unordinal.diffusion.absorbing import AbsorbingNoise
+from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.evaluate.likelihood import Evaluate, score_split
@@ -18,6 +20,7 @@ from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
+from unordinal.nets.sequence import DenoisingTransformer
 from unordinal.numerics import standard_error
 from unordinal.surjections.cartesian import BinaryProduct
 
@@ -190,3 +193,24 @@ def test_a_density_that_knows_the_answer_is_scored_at_it() -> None:
     split = Split(np.ones((50, 1), np.uint8))
     score = score_split(model, split, Evaluate(bound="iwbo", k=20_000))
     assert abs(score.bits_per_dim) < 0.05
+
+
+def test_the_likelihood_of_a_sampler_is_exact_and_says_so() -> None:
+    net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    nn.init.normal_(net.out.weight)
+    split = Split(np.random.default_rng(0).integers(0, 3, (20, 6)).astype(np.uint8))
+    found = score_split(model, split, Evaluate(order="margin", calls=3, num_examples=12))
+    assert found.kind == "exact (margin, 3 calls)"
+    assert "of 8 examples changes with the number of threads" in found.method
+    x = split.examples(np.arange(12))
+    expected = -float(model.log_prob_of_sampler(x, Ordered(3)).mean()) / (6 * math.log(2))
+    assert found.bits_per_dim == pytest.approx(expected, rel=1e-5)
+    single = score_split(model, split, Evaluate(order="entropy", num_examples=4))
+    assert single.kind == "exact (entropy, one position per call)"
+    assert (
+        score_split(model, split, Evaluate(order="left-to-right", num_examples=4)).kind == "exact (order left-to-right)"
+    )
+    for wrong in ("random", "right-to-left", None):
+        with pytest.raises(ValueError, match="`calls` is for `order` left-to-right, confidence, entropy and margin"):
+            Evaluate(order=wrong, calls=3)  # type: ignore[arg-type]
