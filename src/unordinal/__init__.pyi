@@ -29,6 +29,7 @@ from unordinal.data.spec import Label as Label
 from unordinal.diffusion.absorbing import AbsorbingNoise as AbsorbingNoise
 from unordinal.diffusion.absorbing import MaskCountNoise as MaskCountNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise as ContinuousUniformNoise
+from unordinal.diffusion.ordered import Ordered as Ordered
 from unordinal.diffusion.process import NoiseProcess as NoiseProcess
 from unordinal.diffusion.samplers import SAMPLERS as SAMPLERS
 from unordinal.diffusion.samplers import Ancestral as Ancestral
@@ -77,10 +78,12 @@ from unordinal.models.any_order import AnyOrderModel as AnyOrderModel
 from unordinal.models.argmax_flow import ArgmaxFlow as ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel as AutoregressiveModel
 from unordinal.models.bound import bound as bound
+from unordinal.models.block import BlockModel as BlockModel
 from unordinal.models.diffusion import Diffusion as Diffusion
 from unordinal.models.discrete_flow import DiscreteFlow as DiscreteFlow
 from unordinal.models.latent_flow import LatentFlow as LatentFlow
 from unordinal.models.tree import TreeModel as TreeModel
+from unordinal.nets.blockwise import BlockTransformer as BlockTransformer
 from unordinal.nets.classes import ClassTransformer as ClassTransformer
 from unordinal.nets.densenet import DenseNet as DenseNet
 from unordinal.nets.ngrams import NgramEmbedding as NgramEmbedding

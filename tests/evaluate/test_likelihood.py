@@ -46,7 +46,7 @@ def exact_bits() -> float:
 )
 def test_scores_are_unbiased_and_their_error_honest(times: str, repeats: int) -> None:
     split, model = events(20), tiny_model()
-    asked = [Evaluate(times=times, repeats=repeats, seed=seed) for seed in range(60)]  # type: ignore[arg-type]
+    asked = [Evaluate(times=times, repeats=repeats, seed=seed) for seed in range(60)]
     scores = [score_split(model, split, each) for each in asked]
     values = np.array([s.bits_per_dim for s in scores])
     spread = values.std(ddof=1)
@@ -213,4 +213,4 @@ def test_the_likelihood_of_a_sampler_is_exact_and_says_so() -> None:
     )
     for wrong in ("random", "right-to-left", None):
         with pytest.raises(ValueError, match="`calls` is for `order` left-to-right, confidence, entropy and margin"):
-            Evaluate(order=wrong, calls=3)  # type: ignore[arg-type]
+            Evaluate(order=wrong, calls=3)
