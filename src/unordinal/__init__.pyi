@@ -77,8 +77,8 @@ from unordinal.model import ExactModel as ExactModel
 from unordinal.models.any_order import AnyOrderModel as AnyOrderModel
 from unordinal.models.argmax_flow import ArgmaxFlow as ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel as AutoregressiveModel
-from unordinal.models.bound import bound as bound
 from unordinal.models.block import BlockModel as BlockModel
+from unordinal.models.bound import bound as bound
 from unordinal.models.diffusion import Diffusion as Diffusion
 from unordinal.models.discrete_flow import DiscreteFlow as DiscreteFlow
 from unordinal.models.latent_flow import LatentFlow as LatentFlow

@@ -46,7 +46,7 @@ def exact_bits() -> float:
 )
 def test_scores_are_unbiased_and_their_error_honest(times: str, repeats: int) -> None:
     split, model = events(20), tiny_model()
-    asked = [Evaluate(times=times, repeats=repeats, seed=seed) for seed in range(60)]
+    asked = [Evaluate(times=times, repeats=repeats, seed=seed) for seed in range(60)]  # type: ignore[arg-type]
     scores = [score_split(model, split, each) for each in asked]
     values = np.array([s.bits_per_dim for s in scores])
     spread = values.std(ddof=1)
