@@ -156,7 +156,11 @@ def chosen(space: Space, places: tuple[int, ...]) -> Positions:
 def shown_by(space: Space, calls: int, rule: str) -> Tensor:
     """Return the distribution of samplers that show a number of masked positions with every call: (Z,)."""
     landing = torch.nn.functional.pad(space.prediction(1.0), (0, 1))
-    certainty = {"entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1), "confidence": landing.amax(-1).log()}
+    best = landing.topk(2, dim=-1).values
+    certainty = {
+        "entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1), "confidence": best[..., 0].log(),
+        "margin": best[..., 0] - best[..., 1],
+    }  # fmt: skip
     p = space.imposed(space.prior(), 1.0)
     for call in range(calls):
 
@@ -179,6 +183,7 @@ def shown_by(space: Space, calls: int, rule: str) -> Tensor:
                 sure = tuple(place for place in places if rank[place] > last)
                 ties = [place for place in places if rank[place] == last]
                 every = list(itertools.combinations(ties, num - len(sure)))
+                every = every[:1] if rule == "margin" else every  # there the lowest numbers come first
                 for some in every:  # ties are broken at random
                     yield 1 / len(every), chosen(space, (*sure, *some))
 
@@ -258,6 +263,7 @@ ABSORBING: dict[str, Distribution] = {
     "spread": lambda space, calls: shown_by(space, calls, "spread"),
     "entropy": lambda space, calls: shown_by(space, calls, "entropy"),
     "confidence": lambda space, calls: shown_by(space, calls, "confidence"),
+    "margin": lambda space, calls: shown_by(space, calls, "margin"),
     "corrected": lambda space, calls: ancestral(space, calls, is_corrected=True),
 }
 UNIFORM: dict[str, Distribution] = {

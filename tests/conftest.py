@@ -52,6 +52,18 @@ def small_flags(preset: str, data: str = "") -> list[str]:
     if preset in ("uniform", "absorbing"):  # came after the paper
         heads = "--model.net.global-heads" if preset == "uniform" else "--model.net.num-heads"
         return [*RUN, "--length", "32", "--model.net.width", "16", "--model.net.num-blocks", "1", heads, "2"]
+    if preset == "block":
+        return [
+            *RUN,
+            "--length",
+            "32",
+            "--model.net.width",
+            "16",
+            "--model.net.num-blocks",
+            "1",
+            "--model.net.num-heads",
+            "2",
+        ]
     if preset in RECIPES:
         preset = f"{'cityscapes' if data == 'streets' else 'text8'}/{preset}"
     recipe, task = EXPERIMENTS[preset]

@@ -49,6 +49,9 @@ def run_commands(path: Path, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyP
     )
     (folder / "people.csv").write_text(people + "30,,a\n")
     (folder / "names.txt").write_text("".join(f"get_{name}\n" for name in sorted(dir(str)) * 3))
+    proteins = [f">p{n}\n{'ACDEFGHIK'[n % 5 :][: 3 + n % 4]}\n" for n in range(200)]
+    (folder / "proteins.fasta").write_text("".join(proteins))
+    (folder / "labels.txt").write_text("".join(f"{'ab'[n % 2]}\n" for n in range(200)))
     (folder / "letters.txt").write_text("a truth universally acknowledged " * 200)
     shown = commands(path)
     assert len(shown) >= 3

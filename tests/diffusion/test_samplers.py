@@ -288,6 +288,7 @@ def test_the_calls_of_a_whole_chain() -> None:
         "first-hitting": (None, 5, 5, None),
         "entropy": (None, 5, 5, None),
         "confidence": (None, 5, 5, None),
+        "margin": (None, 5, 5, None),
     }
     for index, noise in enumerate((steps, masks, MASKS, ContinuousUniformNoise(K))):
         assert set(suitable_samplers(noise)) == set(ABSORBING if noise.mask is not None else UNIFORM)

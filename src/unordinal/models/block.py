@@ -66,7 +66,12 @@ class BlockModel(CategoricalModel):
         if min(share for _, share in pairs) <= 0:
             raise ValueError(f"the shares of a mixture of blocks must be above 0, got {list(mixture)}")
         self.sizes, self.shares = [size for size, _ in pairs], [share for _, share in pairs]
-        self.others: dict[int, CategoricalModel] = {}  # not parts of this module: they have the same network
+        # not parts of this module: they have the same network
+        self.others: dict[int, CategoricalModel] = {}
+        self.blockwise = {
+            size: BlockDiffusion(net, event_shape=event_shape, block=size, ends=ends, labels=labels)
+            for size in dict.fromkeys([self.block, *self.sizes])
+        }
 
     @staticmethod
     def size_of(block: int | str | None, length: int) -> int:
@@ -91,6 +96,8 @@ class BlockModel(CategoricalModel):
             elif size == self.event_shape[0] and not self.ends:
                 noise = MaskCountNoise(self.classes)
                 made = Diffusion(WholeBlock(self.net), noise=noise, has_places=self.has_places, **given)
+            elif size in self.blockwise:
+                made = self.blockwise[size]
             else:
                 made = BlockDiffusion(self.net, block=size, ends=self.ends, **given)
             self.others[size] = made
@@ -153,8 +160,7 @@ class BlockModel(CategoricalModel):
         """Return minus the bound for blocks of a drawn size: (B, L) -> (B,) nats."""
         draw = BlockHooks(self).draw(len(x)) if draw is None else draw
         cond = self.checked_cond(cond, len(x)) if cond is None else cond
-        given: Any = {"event_shape": tuple(self.event_shape), "ends": self.ends, "labels": self.labels}
-        model = BlockDiffusion(self.net, block=int(draw[0, 1]), **given)
+        model = self.blockwise[round(draw[:1, 1].tolist()[0])]
         return model.terms(x.long(), draw[:, 0], cond)
 
     def elbo(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
@@ -177,7 +183,7 @@ class BlockHooks(TrainingHooks):
         """Return where the numbers of masks of each example start, and the size of blocks: (num, 2)."""
         positions = stratified_positions(num, torch.rand((), dtype=torch.float64))
         shares = torch.tensor(self.model.shares, dtype=torch.float64)
-        size = self.model.sizes[int(torch.multinomial(shares, 1))]
+        size = self.model.sizes[torch.multinomial(shares, 1).tolist()[0]]
         return torch.stack([positions, torch.full_like(positions, size)], dim=1)
 
     def compile(self) -> None:
