@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unordinal.evaluate.audit import every_example
+from unordinal.evaluate.enumeration import every_example
 from unordinal.models.blockwise import BlockDiffusion
 from unordinal.nets.blockwise import BlockTransformer
 

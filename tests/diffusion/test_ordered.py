@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.ordered import Ordered, Ranking
-from unordinal.evaluate.audit import chi_square, every_example
+from unordinal.evaluate.enumeration import chi_square, every_example
 from unordinal.models.diffusion import Diffusion
 
 K, L = 2, 5

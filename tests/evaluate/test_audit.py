@@ -13,7 +13,7 @@ from torch import Tensor
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
-from unordinal.evaluate.audit import Audit, audit, chi_square, every_example
+from unordinal.evaluate.audit import Audit, audit
 from unordinal.models.autoregressive import AutoregressiveModel
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
@@ -246,15 +246,3 @@ def test_the_bound_of_partial_masking_is_none() -> None:
 def test_what_cannot_be_audited_is_refused(call: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         call()
-
-
-def test_every_example_is_there_once() -> None:
-    assert len({tuple(row) for row in every_example(K, L, ends=True).tolist()}) == 1 + 3 + 9 + 27
-    assert every_example((2, 1, 3), None).tolist() == [[0, 0, 0], [0, 0, 1], [0, 0, 2], [1, 0, 0], [1, 0, 1], [1, 0, 2]]
-
-
-def test_rare_examples_are_taken_together() -> None:
-    p = np.array([0.5, 0.4998, 0.0001, 0.0001])
-    assert chi_square(np.array([500, 500, 0, 0]), p) > 0.9
-    assert chi_square(np.array([500, 480, 20, 0]), p) < 1e-4
-    assert chi_square(np.array([5, 5]), np.array([1.0, 0.0])) == 0.0

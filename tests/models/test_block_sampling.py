@@ -9,7 +9,7 @@ import torch
 from blocks import BLOCKS, K, L, built, condition, examples, of_all_orders
 
 from unordinal.diffusion.ordered import Ordered
-from unordinal.evaluate.audit import chi_square
+from unordinal.evaluate.enumeration import chi_square
 
 
 @pytest.mark.parametrize("form", ["plain", "ends", "labels"])

@@ -251,8 +251,8 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
     scorer = Scorer(model, split, num, asked.batch_size, device_of(model), asked.seed, current_group())
     rank = error = None
     if asked.order is not None and (asked.order not in FIXED or asked.calls is not None):
-        nats = scorer.of_sampler(Ordered(asked.calls, ranking_of(asked.order)), progress)
-        method = scorer.stability(Ordered(asked.calls, ranking_of(asked.order)))
+        sampler = Ordered(asked.calls, ranking_of(asked.order))
+        nats, method = scorer.of_order(sampler, progress), scorer.stability(sampler)
     elif asked.order is not None:
         nats = scorer.of_order(order_of(asked.order, split[0].numel(), asked.seed), progress)
         method = "one position per network call"

@@ -148,26 +148,20 @@ class Scorer:
         return nats
 
     @torch.no_grad()
-    def of_order(self, order: Tensor, progress: Progress) -> Tensor:
-        """Return the negative exact log-probability of each example when positions are drawn in a given order (L,)."""
-        if self.model.orders is None:
-            raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
-        nats = torch.zeros(self.num, dtype=torch.float64)
-        with self.group.progress(progress, "Scoring", self.num) as advance, evaluating(self.model):
-            for x, cond, rows, _ in self.batches():
-                nats[rows] = -self.model.orders(x, order, **given_labels(cond)).double().cpu()
-                advance(len(x))
-        return self.group.summed(nats)
+    def of_order(self, order: Tensor | Ordered, progress: Progress) -> Tensor:
+        """Return the negative exact log-probability of each example when positions are drawn in an order.
 
-    @torch.no_grad()
-    def of_sampler(self, sampler: Ordered, progress: Progress) -> Tensor:
-        """Return the negative exact log-probability of each example under a sampler of masked positions."""
-        if self.model.sampler_scores is None:
+        Args:
+            order: the order (L,) of all examples, or a sampler that chooses the order itself.
+            progress: receives the progress.
+        """
+        log_prob = self.model.sampler_scores if isinstance(order, Ordered) else self.model.orders
+        if log_prob is None:
             raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
         nats = torch.zeros(self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num) as advance, evaluating(self.model):
             for x, cond, rows, _ in self.batches():
-                nats[rows] = -self.model.sampler_scores(x, sampler, **given_labels(cond)).double().cpu()
+                nats[rows] = -log_prob(x, order, **given_labels(cond)).double().cpu()
                 advance(len(x))
         return self.group.summed(nats)
 
