@@ -90,8 +90,8 @@ def indices_of(drawn: Any, x: torch.Tensor) -> np.ndarray:
 def chi_square(counts: np.ndarray, p: np.ndarray) -> float:
     """Return the probability of a chi-square statistic at least as large as that of counts under probabilities.
 
-    Examples that are too rare for the test are taken together; if they are too rare even so, the probability of so many
-    of them is computed by itself.
+    Examples that are too rare for the test are counted together. If they are still too rare, the probability of as many
+    of them is computed separately.
 
     >>> round(chi_square(np.array([50, 50]), np.array([0.5, 0.5])), 3)
     1.0
