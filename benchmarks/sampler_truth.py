@@ -18,12 +18,14 @@ from torch import Tensor
 
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.diffusion.ordered import BUDGET
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.samplers import CORRECTED_SHARE
 from unordinal.diffusion.schedules import Schedule, linear
 from unordinal.diffusion.unmasking import TIE
 from unordinal.names import counted
 
+LOWEST_FIRST = ("margin", "entropy-bounded")  # rules that show the lowest numbers first among equally sure positions
 Positions = tuple[bool, ...]
 """Which positions change in a step."""
 Subsets = Iterator[tuple[float, Positions]]
@@ -155,14 +157,25 @@ def chosen(space: Space, places: tuple[int, ...]) -> Positions:
 
 def shown_by(space: Space, calls: int, rule: str) -> Tensor:
     """Return the distribution of samplers that show a number of masked positions with every call: (Z,)."""
+    return shown_and_counted(space, calls, rule)[0]
+
+
+def shown_and_counted(space: Space, calls: int, rule: str, budget: float = BUDGET) -> tuple[Tensor, float]:
+    """Return the distribution of a sampler that shows masked positions, (Z,), and the mean number of its calls.
+
+    The rule entropy-bounded shows as many as a budget in nats allows, and more where `calls` would not suffice.
+    """
     landing = torch.nn.functional.pad(space.prediction(1.0), (0, 1))
     best = landing.topk(2, dim=-1).values
     certainty = {
         "entropy": (landing * landing.clamp(min=1e-300).log()).sum(-1), "confidence": best[..., 0].log(),
         "margin": best[..., 0] - best[..., 1],
     }  # fmt: skip
-    p = space.imposed(space.prior(), 1.0)
+    certainty["entropy-bounded"] = certainty["entropy"]
+    p, mean_calls = space.imposed(space.prior(), 1.0), 0.0
+    has_masks = torch.tensor([bool(masked_places(space, index)) for index in range(len(space.z))])
     for call in range(calls):
+        mean_calls += float(p[has_masks].sum())
 
         def subsets(index: int, left: int = calls - call) -> Subsets:
             places = masked_places(space, index)
@@ -179,16 +192,19 @@ def shown_by(space: Space, calls: int, rule: str) -> Tensor:
                 yield from far_apart_subsets(chances)
             else:
                 rank = {place: round(float(certainty[rule][index, place]) / TIE) for place in places}
+                if rule == "entropy-bounded":  # the sum of entropies without the largest stays below the budget
+                    surest = itertools.accumulate(sorted(-value * TIE for value in rank.values()))
+                    num = max(num, 1 + sum(total <= budget for total in list(surest)[:-1]))
                 last = sorted(rank.values(), reverse=True)[num - 1]  # the least sure that is shown
                 sure = tuple(place for place in places if rank[place] > last)
                 ties = [place for place in places if rank[place] == last]
                 every = list(itertools.combinations(ties, num - len(sure)))
-                every = every[:1] if rule == "margin" else every  # there the lowest numbers come first
+                every = every[:1] if rule in LOWEST_FIRST else every
                 for some in every:  # ties are broken at random
                     yield 1 / len(every), chosen(space, (*sure, *some))
 
         p = space.moved(p, subsets, landing)
-    return p
+    return p, mean_calls
 
 
 def ancestral(space: Space, calls: int, rule: str = "independent", *, is_corrected: bool = False) -> Tensor:
@@ -264,6 +280,7 @@ ABSORBING: dict[str, Distribution] = {
     "entropy": lambda space, calls: shown_by(space, calls, "entropy"),
     "confidence": lambda space, calls: shown_by(space, calls, "confidence"),
     "margin": lambda space, calls: shown_by(space, calls, "margin"),
+    "entropy-bounded": lambda space, calls: shown_by(space, calls, "entropy-bounded"),
     "corrected": lambda space, calls: ancestral(space, calls, is_corrected=True),
 }
 UNIFORM: dict[str, Distribution] = {
@@ -274,6 +291,7 @@ UNIFORM: dict[str, Distribution] = {
 
 
 LENGTH, STAY = 6, 0.9
+BUDGETS = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.5)
 KNOWN = (0, -1, -1, 1, -1, -1)
 
 
@@ -283,6 +301,7 @@ def main(picture: Path | None) -> None:
     print(f"Binary sequences of {LENGTH}, neighbours alike with probability {STAY:g}: distance from the data")
     curves = table("absorbing", Space(data, 2, LENGTH, masks), ABSORBING, (1, 2, 3, 4, 6))
     curves |= table("uniform", Space(data, 2, LENGTH, uniform), UNIFORM, (1, 2, 3, 4, 6, 12, 24, 48))
+    by_budget(Space(data, 2, LENGTH, masks))
     if picture is not None:
         draw_curves(curves, picture)
     print(f"\nThe same with the first and the fourth position known, {KNOWN[0]} and {KNOWN[3]}")
@@ -303,6 +322,14 @@ def table(
         curves[f"{noise}, {sampler}"] = row
         print(f"{sampler:<18}" + "".join(f"{row[n]:>12.4f}" if n in row else f"{'':>12}" for n in calls), flush=True)
     return curves
+
+
+def by_budget(space: Space) -> None:
+    """Print the distance of the sampler entropy-bounded, and the mean number of its calls, by its budget."""
+    found = [shown_and_counted(space, space.length, "entropy-bounded", budget) for budget in BUDGETS]
+    print(f"\n{'entropy-bounded':<18}" + "".join(f"{f'{budget:g} nats':>12}" for budget in BUDGETS))
+    print(f"{'mean calls':<18}" + "".join(f"{calls:>12.2f}" for _, calls in found))
+    print(f"{'distance':<18}" + "".join(f"{space.distance(p):>12.4f}" for p, _ in found), flush=True)
 
 
 def draw_curves(curves: dict[str, dict[int, float]], picture: Path) -> None:

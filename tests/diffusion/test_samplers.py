@@ -289,6 +289,7 @@ def test_the_calls_of_a_whole_chain() -> None:
         "entropy": (None, 5, 5, None),
         "confidence": (None, 5, 5, None),
         "margin": (None, 5, 5, None),
+        "entropy-bounded": (None, 5, 5, None),
     }
     for index, noise in enumerate((steps, masks, MASKS, ContinuousUniformNoise(K))):
         assert set(suitable_samplers(noise)) == set(ABSORBING if noise.mask is not None else UNIFORM)
@@ -300,4 +301,5 @@ def test_the_calls_of_a_whole_chain() -> None:
                 z = noise.draw_prior((3, 5), torch.device("cpu"))
                 with watching(Watcher()) as watcher:
                     last(made(name).chain(Predictor(lambda z, t: torch.zeros(*z.shape, K)), noise, z))
-                assert watcher.network_calls == 3 * whole
+                bounded = name == "entropy-bounded"  # these are the most calls that it makes
+                assert watcher.network_calls <= 3 * whole if bounded else watcher.network_calls == 3 * whole

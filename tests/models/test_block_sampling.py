@@ -8,7 +8,7 @@ import pytest
 import torch
 from blocks import BLOCKS, K, L, built, condition, examples, of_all_orders
 
-from unordinal.diffusion.ordered import Ordered
+from unordinal.diffusion.ordered import EntropyBounded, Ordered
 from unordinal.evaluate.enumeration import chi_square
 
 
@@ -53,6 +53,18 @@ def test_known_positions_of_the_current_block_are_respected() -> None:
     place = {tuple(row): number for number, row in enumerate(x.tolist())}
     counts = torch.bincount(torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=len(x))
     assert chi_square(counts.numpy(), (p / p.sum()).numpy()) > 1e-4
+
+
+@pytest.mark.parametrize("form", ["plain", "ends"])
+@pytest.mark.parametrize("budget", [0.0, 0.7])
+def test_a_budget_of_entropy_holds_in_every_block(form: str, budget: float) -> None:
+    model, x = built(form, 3), examples(form)
+    place = {tuple(row): number for number, row in enumerate(x.tolist())}
+    p = model.log_prob_of_sampler(x, EntropyBounded(budget=budget)).exp()
+    torch.testing.assert_close(p.sum(), torch.tensor(1.0, dtype=torch.float64))
+    drawn = model.sample(3000, sampler="entropy-bounded", budget=budget, generator=torch.Generator().manual_seed(0))
+    counts = torch.bincount(torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=len(x))
+    assert chi_square(counts.numpy(), p.numpy()) > 1e-4
 
 
 def test_known_positions_of_later_blocks_are_refused() -> None:

@@ -17,6 +17,8 @@ from unordinal.numerics import Rng
 Ranking = Literal["left-to-right", "confidence", "entropy", "margin"]
 """What decides which positions are shown next: their place, the probability of the likeliest class, the entropy, or how
 far the likeliest class is ahead of the second one."""
+BUDGET = 0.5  # nats of a call of the sampler entropy-bounded, by default
+MOST_ENTROPY = 1e9  # of a position, in units of TIE: it stands for positions that are shown already
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Ordered(Unmasking):
     Args:
         steps: the number of network calls; None for one position per call.
         ranking: what decides which positions are shown next.
+        budget: show as many positions in a call as this budget allows, for the ranking entropy: the entropies of their
+            predictions, without the largest, sum to at most this many nats. `steps` is then the most calls, and None
+            sets no limit. What a call loses by drawing its positions independently is at most the budget.
 
     >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
     >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
@@ -41,9 +46,16 @@ class Ordered(Unmasking):
     """
 
     ranking: Ranking = "margin"
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         check_known("ranking", self.ranking, get_args(Ranking))
+        if self.budget is None:
+            return
+        if self.ranking != "entropy":
+            raise ValueError(f"`budget` is for the ranking entropy, not {self.ranking}")
+        if not 0 <= self.budget < math.inf:
+            raise ValueError(f"`budget` must be a number of nats of at least 0, got {self.budget:g}")
 
     def urgency(self, logits: Tensor) -> Tensor:
         if self.ranking == "entropy":
@@ -57,8 +69,13 @@ class Ordered(Unmasking):
 
     def shown_next(self, urgency: Tensor, is_masked: Tensor, num: Tensor, generator: Rng) -> Tensor:
         rounded = (urgency.double() / TIE).round().masked_fill(~is_masked, -math.inf).flatten(1)
-        rank = rounded.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-        return (rank < num.unsqueeze(1)).view_as(is_masked) & is_masked
+        order = rounded.argsort(dim=1, descending=True, stable=True)
+        is_shown = order.argsort(dim=1) < num.unsqueeze(1)
+        if self.budget is not None:  # the sum without the largest is that of the positions that come before
+            entropy = -rounded.gather(1, order).clamp(min=-MOST_ENTROPY)
+            before = entropy.cumsum(dim=1) - entropy
+            is_shown |= (before * TIE <= self.budget).gather(1, order.argsort(dim=1))
+        return is_shown.view_as(is_masked) & is_masked
 
     def followed(
         self,
@@ -91,3 +108,23 @@ class Ordered(Unmasking):
         for number, _ in enumerate(self.shown(predict, noise, start, revealed, known=known)):
             if number:  # the first one is where the chain begins
                 yield found
+
+
+@dataclass(frozen=True)
+class EntropyBounded(Ordered):
+    """Show as many positions in a call as a budget of entropy allows, the surest first; see `Ordered`.
+
+    Args:
+        steps: the most network calls; None for no limit.
+        ranking: entropy.
+        budget: the nats that the entropies of the positions of a call, without the largest, may sum to.
+
+    >>> from unordinal import AbsorbingNoise, DenoisingTransformer, Diffusion
+    >>> net = DenoisingTransformer(3, width=8, num_blocks=1, num_heads=1, num_input_classes=4)
+    >>> model = Diffusion(net, noise=AbsorbingNoise(3), event_shape=(6,))
+    >>> model.sample(2, sampler=EntropyBounded(budget=0.1)).shape
+    torch.Size([2, 6])
+    """
+
+    ranking: Ranking = "entropy"
+    budget: float | None = BUDGET

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from unordinal.diffusion.choosing import Chooser, far_apart, independent
-from unordinal.diffusion.ordered import Ordered
+from unordinal.diffusion.ordered import EntropyBounded, Ordered
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import NoiseProcess, Time
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.diffusion.unmasking import FirstHitting, HighestConfidence, LowestEntropy, SpreadUnmasking, Unmasking
+from unordinal.names import check_known
 from unordinal.numerics import Rng, uniform
 from unordinal.progress import current_watcher
 
@@ -184,8 +185,28 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "entropy": LowestEntropy,
     "confidence": HighestConfidence,
     "margin": Ordered,
+    "entropy-bounded": EntropyBounded,
 }
 """The samplers by name; each is made from its number of network calls."""
+
+
+def sampler_named(name: str, steps: int | None = None, budget: float | None = None) -> Sampler:
+    """Return a sampler by its name, with a number of network calls.
+
+    Args:
+        name: one of `SAMPLERS`.
+        steps: the number of network calls; None for all.
+        budget: the nats of a call of the sampler entropy-bounded; None for its default.
+
+    >>> sampler_named("entropy-bounded", budget=0.1)
+    EntropyBounded(steps=None, ranking='entropy', budget=0.1)
+    """
+    check_known("sampler", name, SAMPLERS)
+    if budget is not None:
+        if name != "entropy-bounded":
+            raise ValueError(f"`budget` is for the sampler entropy-bounded, not {name}")
+        return EntropyBounded(steps, budget=budget)
+    return SAMPLERS[name](steps)  # type: ignore[call-arg]
 
 
 def suitable_samplers(noise: NoiseProcess) -> tuple[str, ...]:

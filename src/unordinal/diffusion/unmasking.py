@@ -72,21 +72,25 @@ class Unmasking:
             calls = min(calls, most)
         elif not 1 <= calls <= most:
             raise ValueError(f"`steps` must be between 1 and {most}, one for each free position; got {calls}")
-        watcher, end = current_watcher(), noise.num_steps or 1
+        watcher, end, free = current_watcher(), noise.num_steps or 1, max(1, int((z == noise.mask).sum()))
         size = noise.total(torch.ones(z.shape, device=z.device), z).clamp(min=1)  # (N,)
         watcher.state(end, z)
         yield end, z
+        asked = z
         for call in range(calls):
             is_masked = z == noise.mask
             left = is_masked.flatten(1).sum(dim=1)  # (N,)
+            if not bool(left.any()):  # the sampler shows as many as it likes
+                break
             level = noise.schedule.time_of(left / size)
-            logits = predict(z, level, float((left / size).max()))
+            asked = torch.where(expand_like(left > 0, z), z, asked)  # samples that are finished ask nothing more
+            logits = predict(asked, level, float((left / size).max()))
             num = (left // (calls - call)).clamp(min=1)  # rather one more at the end, when more is known
             urgency = noise.classes.reduce(self.urgency, predict.logits)
             is_shown = self.shown_next(urgency, is_masked, num, generator)
             z = z.clone()
             z[is_shown] = reveal(logits, is_shown)
-            watcher.advance(len(z) / calls)
+            watcher.advance(len(z) * int(is_shown.sum()) / free)
             t = end * float(((z == noise.mask).flatten(1).sum(dim=1) / size).max())
             watcher.state(t, z)
             yield t, z

@@ -44,6 +44,9 @@ class Evaluate(Request):
     calls: Annotated[int | None, Range(1)] = None
     """With `order`: the network calls of the sampler, which shows several positions in each; default one position per
     call."""
+    budget: Annotated[float | None, Range(0)] = None
+    """With `order` entropy: the nats of entropy of a call, as those of the sampler entropy-bounded; `calls` is then the
+    most calls."""
     times: Literal["stratified", "all"] = "stratified"
     """Diffusion: spread times over the examples, or compute every one of the T terms."""
     repeats: Annotated[int | None, Range(1)] = None
@@ -67,6 +70,8 @@ class Evaluate(Request):
             raise ValueError("`in_order` is for exact likelihoods of a text; leave out `bound` iwbo and `split` exact")
         if self.calls is not None and self.order in (None, "right-to-left", "random"):
             raise ValueError("`calls` is for `order` left-to-right, confidence, entropy and margin; leave it out")
+        if self.budget is not None and self.order != "entropy":
+            raise ValueError(f"`budget` {self.budget:g} is for `order` entropy; leave it out")
         if self.order is not None and (self.in_order or self.bound == "iwbo" or self.repeats is not None):
             raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
         if self.num_examples is not None and self.split == EXACT:
@@ -167,6 +172,9 @@ def kind_of(model: CategoricalModel, asked: Evaluate, split: Split | None = None
     of = "" if split is None or split.widths is None else " of the tokens"
     if asked.order is None or (asked.order in FIXED and asked.calls is None):
         return f"exact{of}" if asked.order is None else f"exact{of} (order {asked.order})"
+    if asked.budget is not None:
+        most = "" if asked.calls is None else f", at most {asked.calls} calls"
+        return f"exact{of} (entropy-bounded, {asked.budget:g} nats{most})"
     return f"exact{of} ({asked.order}, {'one position per call' if asked.calls is None else f'{asked.calls} calls'})"
 
 
@@ -251,7 +259,7 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
     scorer = Scorer(model, split, num, asked.batch_size, device_of(model), asked.seed, current_group())
     rank = error = None
     if asked.order is not None and (asked.order not in FIXED or asked.calls is not None):
-        sampler = Ordered(asked.calls, ranking_of(asked.order))
+        sampler = Ordered(asked.calls, ranking_of(asked.order), asked.budget)
         nats, method = scorer.of_order(sampler, progress), scorer.stability(sampler)
     elif asked.order is not None:
         nats = scorer.of_order(order_of(asked.order, split[0].numel(), asked.seed), progress)

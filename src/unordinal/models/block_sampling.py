@@ -11,7 +11,7 @@ from unordinal.checks import sample_shape
 from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import Time
-from unordinal.diffusion.samplers import SAMPLERS, default_sampler, suitable_samplers
+from unordinal.diffusion.samplers import SAMPLERS, Sampler, default_sampler, sampler_named, suitable_samplers
 from unordinal.diffusion.unmasking import SpreadUnmasking, Unmasking
 from unordinal.model import device_of, evaluating
 from unordinal.names import check_known
@@ -56,6 +56,7 @@ class BlockDenoiser:
         event_shape: tuple[int, ...] | None = None,
         steps: int | None = None,
         sampler: str | None = None,
+        budget: float | None = None,
         known: Any = None,
         cond: Any = None,
         guidance: float = 1.0,
@@ -72,6 +73,7 @@ class BlockDenoiser:
             event_shape: (L,), the length of all samples; default: the model's own, or where samples end.
             steps: the network calls of a whole sample, shared out over the blocks; None for one for each position.
             sampler: how the positions of a block are shown, a name of `SAMPLERS`.
+            budget: the nats of a call of the sampler entropy-bounded.
             known: classes (N, L), or (L,) for all samples, of positions that are given, -1 where they are free. They
                 may be in the first block that has a free position, and before it.
             cond: labels, of shape (N, J), or (J,) for all samples.
@@ -113,8 +115,9 @@ class BlockDenoiser:
                 calls = None if steps is None else max(1, min(num_free, round(steps * (stop - start) / length)))
                 if calls is None and self.whole_calls(name, num_free) is None:
                     calls = num_free
+                sampling = SpreadUnmasking(calls) if name == "spread" else sampler_named(name, calls, budget)
                 drawn = self.block_chain(
-                    states, (start, stop), name, calls, part, stays[:, start:stop], sharp, (generator, length)
+                    states, (start, stop), sampling, part, stays[:, start:stop], sharp, (generator, length)
                 )
                 for _, z in drawn:
                     x = torch.cat([x[:, :start], z, x[:, stop:]], dim=1)
@@ -147,8 +150,7 @@ class BlockDenoiser:
         self,
         states: list[Any],
         span: tuple[int, int],
-        name: str,
-        calls: int | None,
+        sampler: Sampler,
         known: Tensor | None,
         stays: Tensor,
         sharp: dict[str, Any],
@@ -160,17 +162,16 @@ class BlockDenoiser:
         predictor = self.predictor(states, stays, sharp)
         inner = Watcher(advance=lambda amount: outer.advance(amount * width / length))
         z = model.noise.draw_prior((num, width), device_of(model), generator=generator)
-        sampling: Any = SpreadUnmasking(calls) if name == "spread" else SAMPLERS[name](calls)  # type: ignore[call-arg]
-        if isinstance(sampling, Unmasking):
+        if isinstance(sampler, Unmasking):
 
             def revealed(logits: Tensor, is_shown: Tensor) -> Tensor:
                 drawn = torch.zeros_like(z)
                 drawn[is_shown] = model.noise.classes.draw_at(logits, is_shown, generator)
                 return torch.where(self.forced(drawn, is_shown), model.num_classes, drawn)[is_shown]
 
-            chain = sampling.shown(predictor, model.noise, z, revealed, known=known, generator=generator)
+            chain = sampler.shown(predictor, model.noise, z, revealed, known=known, generator=generator)
         else:
-            chain = sampling.chain(predictor, model.noise, z, known=known, generator=generator)
+            chain = sampler.chain(predictor, model.noise, z, known=known, generator=generator)
         while True:
             with watching(inner):
                 step = next(chain, None)

@@ -11,7 +11,15 @@ from unordinal.checks import check_classes, sample_shape
 from unordinal.diffusion.choosing import independent
 from unordinal.diffusion.predictor import Predictor
 from unordinal.diffusion.process import Time
-from unordinal.diffusion.samplers import SAMPLERS, Ancestral, Sampler, default_sampler, last, suitable_samplers
+from unordinal.diffusion.samplers import (
+    SAMPLERS,
+    Ancestral,
+    Sampler,
+    default_sampler,
+    last,
+    sampler_named,
+    suitable_samplers,
+)
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.model import device_of
 from unordinal.names import check_known
@@ -76,6 +84,7 @@ class DiffusionDenoiser:
         event_shape: tuple[int, ...] | None = None,
         steps: int | None = None,
         sampler: str | Sampler | None = None,
+        budget: float | None = None,
         known: Any = None,
         cond: Any = None,
         temperature: float = 1.0,
@@ -90,7 +99,7 @@ class DiffusionDenoiser:
         sampler = default_sampler(self.noise) if sampler is None else sampler
         if isinstance(sampler, str):
             check_known("sampler", sampler, self.samplers)
-            sampler = SAMPLERS[sampler](steps)  # type: ignore[call-arg]
+            sampler = sampler_named(sampler, steps, budget)
         given = None if known is None else self.model.checked_known(known, num_samples, shape).to(device)
         labels = self.model.checked_cond(cond, num_samples)
         sharp: Any = {"temperature": temperature, "top_p": top_p, "greedy_tail": greedy_tail}

@@ -17,7 +17,9 @@ BATCH = 32  # samples at a time
 MOST_CELLS, MOST_LOGITS = 1 << 19, 1 << 24  # of the rows of a table at a time, the latter of one column
 MOST_STEPS = 256  # default for a diffusion: thousands keep a laptop busy for minutes
 
-SamplerName = Literal["ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence", "margin"]
+SamplerName = Literal[
+    "ancestral", "spread", "corrected", "first-hitting", "entropy", "confidence", "margin", "entropy-bounded"
+]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Sample(Request):
     """Diffusion: network calls to make, spread over the chain; default at most 256, all for the whole chain."""
     sampler: SamplerName | None = None
     """Diffusion: how to get from noise to data; default the one that suits the model."""
+    budget: Annotated[float | None, Range(0, served=1000)] = None
+    """Sampler entropy-bounded: the nats of entropy of a call, default 0.5; with more, a call shows more positions, and
+    `steps` is the most calls."""
     length: Annotated[int | None, Range(1, served=512)] = None
     """Symbols per sample; default the length that the model was trained with."""
     height: Annotated[int | None, Range(1, served=256)] = None
@@ -99,6 +104,10 @@ def model_settings(model: CategoricalModel, spec: DataSpec, asked: Sample) -> di
         settings["guidance"] = asked.guidance
     if model.denoiser is not None:
         settings |= {"sampler": asked.sampler, "top_p": asked.top_p, "greedy_tail": asked.greedy_tail}
+        if asked.budget is not None:
+            if asked.sampler != "entropy-bounded":
+                raise ValueError(f"`budget` {asked.budget:g} is for the sampler entropy-bounded; set `sampler` to it")
+            settings["budget"] = asked.budget
         if asked.known is None or asked.steps is not None:  # otherwise `draw` chooses a number for each batch
             free = num_free(model, asked.known, shape)
             settings["steps"] = chosen_steps(asked.steps, model.denoiser.whole_calls(asked.sampler, free))
@@ -173,6 +182,7 @@ def check_able(model: CategoricalModel, asked: Sample) -> None:
     for name, is_able, who in (
         ("steps", is_diffusion, "diffusions, which remove noise step by step"),
         ("sampler", is_diffusion, "diffusions"),
+        ("budget", is_diffusion, "diffusions"),
         ("top_p", is_diffusion, "diffusions"),
         ("greedy_tail", is_diffusion, "diffusions"),
         ("temperature", is_diffusion or steps or sums, "diffusions and autoregressive models"),
