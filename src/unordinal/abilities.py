@@ -12,6 +12,10 @@ from torch import Tensor, nn
 Weights = Callable[..., Tensor]
 """Draws an importance weight in log space, E[exp(w)] = P(x): (B, *D) -> (B,); takes a `generator`."""
 
+WeightFactors = Callable[..., Tensor]
+"""Draws importance weights of the factors of P(x) in log space, independently: (B, *D) -> (B, F); takes a `generator`.
+P(x) is the product over the factors of E[exp(w)]."""
+
 Orders = Callable[..., Tensor]
 """Returns the exact log-probability (B,) of x (B, *D) when its positions are drawn in an order (L,) or (B, L), numbered
 row by row. With `num_given`, that many positions at the beginning of the order are given, and not counted."""
@@ -19,6 +23,10 @@ row by row. With `num_given`, that many positions at the beginning of the order 
 SamplerScores = Callable[..., Tensor]
 """Returns the exact log-probability (B,) of x (B, *D) under an `Ordered` sampler, given as the second argument; takes
 labels as `cond`."""
+
+RandomOrder = Callable[..., Tensor]
+"""Returns the exact log-probability (B,) of x (B, *D) when positions are drawn one by one in random order, summed over
+all orders; takes labels as `cond`."""
 
 Marginals = Callable[..., Tensor]
 """Returns the log-probability (B,) of the known positions of examples (B, *D), which have -1 elsewhere, with the others

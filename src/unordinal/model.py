@@ -16,12 +16,14 @@ from unordinal.abilities import (
     Marginals,
     Network,
     Orders,
+    RandomOrder,
     Reconstruct,
     SamplerScores,
     Stepper,
     Times,
     TrainingHooks,
     Visits,
+    WeightFactors,
     Weights,
 )
 from unordinal.checks import as_classes, check_classes, check_range
@@ -102,6 +104,11 @@ class CategoricalModel(nn.Module, ABC):
         return None
 
     @property
+    def random_order(self) -> RandomOrder | None:
+        """The likelihood of drawing positions one by one in random order; models with small blocks of positions."""
+        return None
+
+    @property
     def marginals(self) -> Marginals | None:
         """The likelihood of some positions, with the others summed out; such models also draw given any positions."""
         return None
@@ -124,6 +131,11 @@ class CategoricalModel(nn.Module, ABC):
     @property
     def weights(self) -> Weights | None:
         """Importance weights, for the importance-weighted bound."""
+        return None
+
+    @property
+    def weight_factors(self) -> WeightFactors | None:
+        """Importance weights of factors of P(x), such as blocks; their bounds are closer than those of `weights`."""
         return None
 
     @property

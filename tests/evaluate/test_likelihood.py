@@ -6,18 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from blocks import built, examples
 from contracts import TableNet, all_events, analytic_elbo
 from torch import Tensor, nn
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.absorbing import AbsorbingNoise
-from unordinal.diffusion.ordered import Ordered
+from unordinal.diffusion.continuous import ContinuousUniformNoise
+from unordinal.diffusion.ordered import EntropyBounded, Ordered
 from unordinal.diffusion.schedules import cosine_schedule
 from unordinal.diffusion.uniform import UniformNoise
 from unordinal.evaluate.likelihood import Evaluate, score_split
 from unordinal.flows.density import StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel
+from unordinal.models.blockwise import BlockDiffusion
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
 from unordinal.nets.sequence import DenoisingTransformer
@@ -97,9 +100,15 @@ def test_standard_error_of_stratified_values_leaves_out_what_the_strata_explain(
         ({"num_examples": 99}, "`num_examples` is 99, but the test split has only 18"),
         ({"k": 0, "bound": "iwbo"}, "`k` must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "`seed` must be a whole number between 0 and"),
-        ({"bound": "elb"}, "`bound` must be one of elbo, iwbo, got 'elb'"),
+        ({"bound": "elb"}, "`bound` must be one of elbo, iwbo, interval, got 'elb'"),
         ({"times": "some"}, "`times` must be one of stratified, all"),
         ({"repeats": 3, "bound": "iwbo"}, "`repeats` 3 is for the ELBO; with `bound` iwbo give `k`"),
+        ({"repeats": 3, "bound": "interval"}, "is for the ELBO; with `bound` interval give `k`"),
+        ({"k": 99, "bound": "interval"}, "needs `k` of at least 100"),
+        ({"split": "exact", "bound": "interval"}, "leave out `split` exact"),
+        ({"order": "margin", "budget": 0.1}, "`budget` 0.1 is for `order` entropy"),
+        ({"order": "all-orders", "calls": 2}, "`calls` is for `order` left-to-right"),
+        ({"order": "all-orders"}, "is for models of blocks, with `block` of at most 4 positions"),
         ({"in_order": True, "split": "exact"}, "`in_order` is for exact likelihoods of a text"),
         ({"order": "random", "repeats": 2}, "`order` gives an exact likelihood"),
         ({"num_examples": 3, "split": "exact"}, "scores every x; leave out `num_examples` 3"),
@@ -214,3 +223,59 @@ def test_the_likelihood_of_a_sampler_is_exact_and_says_so() -> None:
     for wrong in ("random", "right-to-left", None):
         with pytest.raises(ValueError, match="`calls` is for `order` left-to-right, confidence, entropy and margin"):
             Evaluate(order=wrong, calls=3)
+
+
+def block_split(block: int) -> tuple[BlockDiffusion, Split, Tensor]:
+    """Return a small model of blocks, all of its examples, and their log-probabilities in random order."""
+    model, x = built("plain", block), examples("plain")
+    with torch.no_grad():
+        log_p = model.log_prob_of_random_order(x)
+    return model, Split(x.numpy().astype(np.uint8)), log_p
+
+
+def test_models_without_importance_weights_have_no_interval() -> None:
+    model = Diffusion(TableNet(K, L, 0), noise=ContinuousUniformNoise(K), event_shape=(L,))
+    with pytest.raises(ValueError, match="Diffusion has no importance weights; leave out `bound` interval"):
+        score_split(model, events(1), Evaluate(bound="interval"))
+
+
+def test_an_interval_holds_the_likelihood_of_the_random_order() -> None:
+    model, split, log_p = block_split(3)
+    truth = -float(log_p.mean()) / (5 * math.log(2))
+    score = score_split(model, split, Evaluate(bound="interval", k=400))
+    assert score.kind == "iwbo-400"
+    assert score.method == "400 draws per example of a block"
+    assert score.least is not None
+    assert score.least.bits_per_dim is not None
+    assert score.least.bits_per_dim - 1e-3 < truth < score.bits_per_dim + 1e-3
+    assert score.bits_per_dim - score.least.bits_per_dim < 0.05
+    assert "at least, by an upper bound on the likelihood" in str(score)
+    assert score.to_dict()["least"]["num_uneven"] == 0
+
+
+def test_uneven_draws_give_no_upper_bound() -> None:
+    model, split = built("plain", 5), Split(examples("plain").numpy().astype(np.uint8))
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(6)  # orders disagree
+    score = score_split(model, split, Evaluate(bound="interval", k=100))
+    assert score.least is not None
+    assert score.least.bits_per_dim is None
+    assert score.least.num_uneven > 0
+    assert "none, the draws of" in str(score.least)
+
+
+def test_the_likelihood_of_all_orders_is_that_of_the_random_order() -> None:
+    model, split, log_p = block_split(3)
+    score = score_split(model, split, Evaluate(order="all-orders"))
+    assert score.kind == "exact (random order in each block)"
+    assert score.nats_per_example == pytest.approx(-float(log_p.mean()))
+
+
+def test_a_budget_of_entropy_has_its_own_kind() -> None:
+    model, split, _ = block_split(3)
+    score = score_split(model, split, Evaluate(order="entropy", budget=0.5))
+    assert score.kind == "exact (entropy-bounded, 0.5 nats)"
+    with torch.no_grad():
+        log_p = model.log_prob_of_sampler(examples("plain"), EntropyBounded(budget=0.5))
+    assert score.nats_per_example == pytest.approx(-float(log_p.mean()))

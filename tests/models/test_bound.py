@@ -1,7 +1,10 @@
 """Draws of bounds: their shape, their mean by enumeration, and what their random numbers depend on."""
 
+import math
+
 import pytest
 import torch
+from blocks import built, examples
 from contracts import TableNet, all_events, analytic_elbo
 from torch import Tensor, nn
 
@@ -12,7 +15,7 @@ from unordinal.diffusion.uniform import UniformNoise
 from unordinal.flows.density import StandardLogistic, StandardNormal
 from unordinal.models.argmax_flow import ArgmaxFlow
 from unordinal.models.autoregressive import AutoregressiveModel
-from unordinal.models.bound import bound, importance_bound
+from unordinal.models.bound import WeightSums, bound, importance_bound, weight_sums
 from unordinal.models.diffusion import Diffusion
 from unordinal.nets.classes import ClassTransformer
 from unordinal.surjections.cartesian import BinaryProduct
@@ -119,6 +122,49 @@ def test_importance_weights_reach_the_probability_and_memory_does_not_matter() -
     one = importance_bound(model, STATES, 1, rows=1, generator=seeded(5))[0]
     with torch.no_grad():
         torch.testing.assert_close(one, model.log_weight(STATES, generator=seeded(5)).double())
+
+
+def test_the_upper_bound_has_the_mean_that_enumeration_gives_and_lies_above_the_likelihood() -> None:
+    model = Diffusion(NoTime(K, L, 0, num_input_classes=K + 1), noise=MaskCountNoise(K), event_shape=(L,))
+    with torch.no_grad():
+        w = torch.stack([model.log_prob_of_order(STATES, torch.tensor(order)) for order in ((0, 1), (1, 0))]).double()
+    log_p = torch.logsumexp(w, dim=0) - math.log(2)
+    # two draws: the first chooses a, the second is weighed, and the other way round
+    expected = torch.stack([w[i] + torch.expm1(w[j] - w[i]) for i in (0, 1) for j in (0, 1)]).mean(dim=0)
+    draws = torch.stack([weight_sums(model, STATES, 2, rows=100, generator=seeded(n)).upper for n in range(600)])
+    error = draws.std(dim=0) / 600**0.5
+    assert bool(((draws.mean(dim=0) - expected).abs() < 4.5 * error + 1e-9).all())
+    assert bool((expected > log_p).all())
+    assert not bool((draws > log_p).all())  # only its mean is above
+    many = weight_sums(model, STATES, 4000, rows=100, generator=seeded(0))
+    torch.testing.assert_close(many.upper, log_p, atol=0.02, rtol=0)
+    assert bool((many.lower < many.upper).all())
+
+
+@pytest.mark.parametrize("form", ["plain", "ends"])
+def test_factors_give_closer_bounds_than_whole_weights(form: str) -> None:
+    model, x = built(form, 2), examples(form)
+    log_p = model.log_prob_of_random_order(x)
+    parts = [weight_sums(model, x, 16, rows=200, generator=seeded(n)) for n in range(60)]
+    for name, sign in (("lower", 1), ("upper", -1)):
+        found = torch.stack([getattr(sums, name) for sums in parts])
+        assert bool((sign * (log_p - found.mean(dim=0)) > -4.5 * found.std(dim=0) / 60**0.5).all())
+    assert model.weight_factors is not None
+    found = model.weight_factors(x, generator=seeded(0))
+    torch.testing.assert_close(found.sum(dim=1), model.log_weight(x, generator=seeded(0)))
+    assert found.shape == (len(x), 3)
+
+
+def test_uneven_weights_are_told_from_even_ones() -> None:
+    even = torch.zeros(400, 1, 2, dtype=torch.float64)
+    odd = even.clone()
+    odd[7, 0, 1] = 6.0
+    for w, effective, share in ((even, 400.0, 1 / 400), (odd, None, None)):
+        halves = torch.stack([torch.logsumexp(part, dim=0) for part in w.split(200)])
+        sums = WeightSums(halves, torch.logsumexp(2 * w, dim=0), w.amax(dim=0), 400)
+        p = torch.softmax(w[:, 0, 1], dim=0)
+        assert float(sums.effective) == pytest.approx(effective or float(1 / p.square().sum()))
+        assert float(sums.share) == pytest.approx(share or float(p.max()))
 
 
 class NoTime(TableNet):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unordinal.data.splits import Split
 from unordinal.diffusion.ordered import Ordered
-from unordinal.evaluate.scorer import Scorer, order_of, ranking_of
+from unordinal.evaluate.scorer import LARGEST_SHARE, LEAST_EFFECTIVE, Interval, Scorer, order_of, ranking_of
 from unordinal.model import CategoricalModel, device_of
 from unordinal.names import counted
 from unordinal.numerics import standard_error
@@ -19,6 +19,7 @@ from unordinal.parallel.group import current_group
 from unordinal.settings import PYTHON_ONLY, BatchSize, Flag, Range, Request, Seed
 
 FIXED = ("left-to-right", "right-to-left", "random")  # orders that do not depend on the example
+ALL_ORDERS = "all-orders"
 EXACT = "exact"  # the name of the split that is every x weighted by its probability
 
 
@@ -32,15 +33,19 @@ class Evaluate(Request):
     split: Literal["train", "val", "test", "exact"] | None = None
     """Part of the data to score; default test, or all of other data that have no split of their own. exact is every x
     weighted by its probability, for data whose probabilities are known."""
-    bound: Literal["elbo", "iwbo"] = "elbo"
-    """The evidence lower bound, or the tighter importance-weighted one of `k` draws (not for every model)."""
+    bound: Literal["elbo", "iwbo", "interval"] = "elbo"
+    """The evidence lower bound; the tighter importance-weighted one of `k` draws (not for every model); or the latter
+    with an upper bound on the likelihood from the same draws, if they are even enough."""
     k: Annotated[int, Range(1)] = 1000
-    """Importance samples per example, with `bound` iwbo; memory does not grow with it."""
+    """Importance samples per example, with `bound` iwbo or interval; memory does not grow with it."""
     in_order: bool = False
     """Transformer-XL: score the text's chunks in their order, each with a memory of those before it."""
-    order: Literal["left-to-right", "right-to-left", "random", "confidence", "entropy", "margin"] | None = None
+    order: (
+        Literal["left-to-right", "right-to-left", "random", "confidence", "entropy", "margin", "all-orders"] | None
+    ) = None
     """Masked diffusion: the exact likelihood of the sampler that shows positions in this order. random is one order for
-    all examples; confidence, entropy and margin show the positions first of which the network is surest."""
+    all examples; confidence, entropy and margin show the positions first of which the network is surest; all-orders
+    draws the order within each block at random, and sums over all orders, for blocks of at most 4 positions."""
     calls: Annotated[int | None, Range(1)] = None
     """With `order`: the network calls of the sampler, which shows several positions in each; default one position per
     call."""
@@ -64,18 +69,56 @@ class Evaluate(Request):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bound == "iwbo" and self.repeats is not None:
-            raise ValueError(f"`repeats` {self.repeats} is for the ELBO; with `bound` iwbo give `k`")
-        if self.in_order and (self.bound == "iwbo" or self.split == EXACT):
+        if self.is_weighted and self.repeats is not None:
+            raise ValueError(f"`repeats` {self.repeats} is for the ELBO; with `bound` {self.bound} give `k`")
+        if self.bound == "interval" and (self.split == EXACT or self.k < LEAST_EFFECTIVE):
+            what = "leave out `split` exact" if self.split == EXACT else f"needs `k` of at least {LEAST_EFFECTIVE:g}"
+            raise ValueError(f"`bound` interval is for examples with many draws of each; {what}")
+        if self.in_order and (self.is_weighted or self.split == EXACT):
             raise ValueError("`in_order` is for exact likelihoods of a text; leave out `bound` iwbo and `split` exact")
-        if self.calls is not None and self.order in (None, "right-to-left", "random"):
+        if self.calls is not None and self.order in (None, "right-to-left", "random", ALL_ORDERS):
             raise ValueError("`calls` is for `order` left-to-right, confidence, entropy and margin; leave it out")
         if self.budget is not None and self.order != "entropy":
             raise ValueError(f"`budget` {self.budget:g} is for `order` entropy; leave it out")
-        if self.order is not None and (self.in_order or self.bound == "iwbo" or self.repeats is not None):
+        if self.order is not None and (self.in_order or self.is_weighted or self.repeats is not None):
             raise ValueError("`order` gives an exact likelihood; leave out `in_order`, `bound` iwbo and `repeats`")
         if self.num_examples is not None and self.split == EXACT:
             raise ValueError(f"`split` exact scores every x; leave out `num_examples` {self.num_examples}")
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether importance weights are drawn."""
+        return self.bound != "elbo"
+
+
+@dataclass(frozen=True)
+class LeastBits:
+    """An upper bound on the likelihood of a split, as bits per dimension that it has at least.
+
+    Args:
+        bits_per_dim: the bits; None if the importance weights were too uneven for some example.
+        standard_error: the standard error of `bits_per_dim`; None for a single example.
+        effective: the effective number of draws of the example where it is smallest.
+        share: the share of the largest importance weight of an example.
+        num_uneven: for how many examples the weights were too uneven.
+
+    >>> print(LeastBits(1.7, 0.02, 412.0, 0.012, 0))
+    1.7000 ± 0.0200 (effective number of draws at least 412, largest weight 1.2 %; passing this check is no proof)
+    """
+
+    bits_per_dim: float | None
+    standard_error: float | None
+    effective: float
+    share: float
+    num_uneven: int
+
+    def __str__(self) -> str:
+        seen = f"effective number of draws at least {self.effective:.0f}, largest weight {100 * self.share:.2g} %"
+        if self.bits_per_dim is None:
+            needed = f"needed {LEAST_EFFECTIVE:g} and at most {100 * LARGEST_SHARE:g} %"
+            return f"none, the draws of {counted(self.num_uneven, 'example')} are too uneven: {seen}; {needed}"
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
+        return f"{self.bits_per_dim:.4f}{error} ({seen}; passing this check is no proof)"
 
 
 @dataclass(frozen=True)
@@ -100,6 +143,7 @@ class Score:
         value_bits: for tables with bins, minus the log-density of the values themselves in bits per row: uniform within
             a bin, per unit for floats and per value for whole numbers and dates. It can be compared only with densities
             of the same units that have the same values as atoms.
+        least: with `bound` interval, the bits that the likelihood has at least, from an upper bound.
 
     >>> score = Score(1.75, 0.02, "elbo", "test", num_examples=100, seconds=3.0, method="1 draw per example")
     >>> print(score)
@@ -120,11 +164,13 @@ class Score:
     whole_unit: str = ""
     value_bits: float | None = None
     tokens: float | None = None
+    least: LeastBits | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score without the values of single examples, as plain values that can be written as JSON."""
         left_out = ("per_example", "per_example_error", "dimensions", "tokens", "whole_unit")
         values = {name: value for name, value in vars(self).items() if name not in left_out}
+        values["least"] = None if self.least is None else vars(self.least)
         if self.tokens is not None:
             values["bits_per_token"] = self.bits_per_token
         return {**values, "bits_per_example": self.bits_per_example, "nats_per_example": self.nats_per_example}
@@ -156,7 +202,8 @@ class Score:
             rows = f" = {self.bits_per_example:.3f}{row_error} {self.whole_unit}"
         if self.bits_per_token is not None:
             rows = f" = {self.bits_per_token:.4f} bits per token{rows}"
-        return f"{self.bits_per_dim:.4f}{error} {self.unit}{rows} ({self.kind}, {self.method}; {over})"
+        text = f"{self.bits_per_dim:.4f}{error} {self.unit}{rows} ({self.kind}, {self.method}; {over})"
+        return text if self.least is None else f"{text}\nat least, by an upper bound on the likelihood: {self.least}"
 
 
 def kind_of(model: CategoricalModel, asked: Evaluate, split: Split | None = None) -> str:
@@ -165,11 +212,13 @@ def kind_of(model: CategoricalModel, asked: Evaluate, split: Split | None = None
     A text can be written with tokens in several ways. The likelihood of the one way that is scored is less than that of
     the text, which the kind says.
     """
-    if asked.bound == "iwbo":
+    if asked.is_weighted:
         return f"iwbo-{asked.k}"
     if asked.order is None and not model.is_exact:
         return "elbo"
     of = "" if split is None or split.widths is None else " of the tokens"
+    if asked.order == ALL_ORDERS:
+        return f"exact{of} (random order in each block)"
     if asked.order is None or (asked.order in FIXED and asked.calls is None):
         return f"exact{of}" if asked.order is None else f"exact{of} (order {asked.order})"
     if asked.budget is not None:
@@ -194,11 +243,17 @@ class Values:
     sizes: Tensor  # the number of symbols of each example over their mean, (N,); all 1 unless examples end early
     rank: Tensor | None = None  # of each example in the order of their stratified times, (N,); else None
     error: Tensor | None = None  # the standard error of each example, (N,); None if there is one value per example
+    least: LeastBits | None = None
 
     @property
     def standard_error(self) -> float | None:
         """The standard error of the score, all bits over all symbols."""
-        return standard_error(self.bits - self.bits.mean() * self.sizes, self.rank)
+        return error_of(self.bits, self.sizes, self.rank)
+
+
+def error_of(bits: Tensor, sizes: Tensor, rank: Tensor | None = None) -> float | None:
+    """Return the standard error of all bits over all symbols; see `Values` for the arguments."""
+    return standard_error(bits - bits.mean() * sizes, rank)
 
 
 def score_split(
@@ -228,8 +283,7 @@ def score_split(
     asked, began = asked or Evaluate(), time.monotonic()
     values = score_values(model, split, asked, split_name)
     every_time = model.times is not None and asked.times == "all"
-    is_iwbo = asked.bound == "iwbo"
-    has_examples = model.is_exact or asked.order or is_iwbo or every_time or values.error is not None
+    has_examples = model.is_exact or asked.order or asked.is_weighted or every_time or values.error is not None
     return Score(
         bits_per_dim=float(values.bits.mean()),
         standard_error=values.standard_error,
@@ -244,6 +298,7 @@ def score_split(
         unit=unit,
         whole_unit=whole_unit,
         tokens=mean_tokens(model, split, len(values.bits)),
+        least=values.least,
     )
 
 
@@ -257,8 +312,10 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
         raise ValueError(f"`num_examples` is {num}, but the {split_name} split has only {len(split)}")
     draws, progress, times = asked.repeats or 1, asked.progress, model.times
     scorer = Scorer(model, split, num, asked.batch_size, device_of(model), asked.seed, current_group())
-    rank = error = None
-    if asked.order is not None and (asked.order not in FIXED or asked.calls is not None):
+    rank = error = least = None
+    if asked.order == ALL_ORDERS:
+        nats, method = scorer.of_order(None, progress), "one position per network call, all orders summed"
+    elif asked.order is not None and (asked.order not in FIXED or asked.calls is not None):
         sampler = Ordered(asked.calls, ranking_of(asked.order), asked.budget)
         nats, method = scorer.of_order(sampler, progress), scorer.stability(sampler)
     elif asked.order is not None:
@@ -267,8 +324,12 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
     elif asked.in_order:
         nats = scorer.in_order(progress)
         method = "in order, with a memory of earlier examples; the error takes examples as independent"
-    elif asked.bound == "iwbo":
-        nats, method = scorer.importance_weighted(asked.k, progress), f"{counted(asked.k, 'draw')} per example"
+    elif asked.is_weighted:
+        interval, by = (
+            scorer.importance_weighted(asked.k, progress),
+            "" if model.weight_factors is None else " of a block",
+        )
+        nats, method = -interval.lower, f"{counted(asked.k, 'draw')} per example{by}"
     elif model.is_exact:
         nats, method = scorer.exact(progress), "one pass"
     elif times is not None and asked.times == "all":
@@ -284,7 +345,22 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
     symbols = scored_symbols(model, split, num).double()
     to_bits = 1 / (math.log(2) * float(symbols.mean()))
     sizes = (symbols / symbols.mean()).clamp(min=1e-9)  # an example without symbols has no bits per symbol
-    return Values(nats * to_bits, method, sizes, rank, None if error is None else error * to_bits)
+    if asked.bound == "interval":
+        least = least_bits(interval, to_bits, sizes)
+    return Values(nats * to_bits, method, sizes, rank, None if error is None else error * to_bits, least)
+
+
+def least_bits(interval: Interval, to_bits: float, sizes: Tensor) -> LeastBits:
+    """Return what an upper bound on the likelihoods of examples says, if their weights are even enough.
+
+    Args:
+        interval: the bounds of each example.
+        to_bits: the factor that makes bits per dimension of nats.
+        sizes: the number of symbols of each example over their mean, (N,).
+    """
+    num_uneven, bits = int((~interval.is_even).sum()), -interval.upper * to_bits
+    found = (None, None) if num_uneven else (float(bits.mean()), error_of(bits, sizes))
+    return LeastBits(*found, float(interval.effective.min()), float(interval.share.max()), num_uneven)
 
 
 def scored_symbols(model: CategoricalModel, split: Split, num: int) -> Tensor:
@@ -297,5 +373,9 @@ def scored_symbols(model: CategoricalModel, split: Split, num: int) -> Tensor:
 
 def check_exactness(model: CategoricalModel, asked: Evaluate) -> None:
     """Raise a ValueError if the model has an exact likelihood, which leaves nothing to estimate by several draws."""
-    if model.is_exact and (asked.bound == "iwbo" or (asked.repeats or 1) > 1):
-        raise ValueError("this model's likelihood is exact: leave out `bound` iwbo and `repeats`, which are for bounds")
+    if model.is_exact and (asked.is_weighted or (asked.repeats or 1) > 1):
+        raise ValueError(
+            "this model's likelihood is exact: leave out `bound` and `repeats`, which are for models with bounds"
+        )
+    if asked.is_weighted and model.weights is None:
+        raise ValueError(f"{type(model).__name__} has no importance weights; leave out `bound` {asked.bound}")

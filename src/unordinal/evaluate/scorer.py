@@ -14,7 +14,7 @@ from unordinal.data.splits import Split
 from unordinal.diffusion.ordered import Ordered, Ranking
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, evaluating, given_labels
-from unordinal.models.bound import bound, importance_bound
+from unordinal.models.bound import WeightSums, bound, weight_sums
 from unordinal.names import check_known, counted
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import generator_of
@@ -24,6 +24,7 @@ ROUND, LEAST_ROUNDS, MOST_DRAWS = 4, 4, 256  # draws of an example per round; fe
 # Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.
 SHARE_OF_SPREAD = 0.25
 CHECKED = 8  # examples whose paths are followed with another number of threads
+LEAST_EFFECTIVE, LARGEST_SHARE = 100.0, 0.05  # of importance weights, for an upper bound that is printed
 SYMBOLS_PER_CALL = 8192  # most symbols of importance samples in one call of the model, which bounds the memory
 
 
@@ -43,6 +44,28 @@ def order_of(name: str, size: int, seed: int) -> Tensor:
     if name == "random":
         return torch.randperm(size, generator=generator_of(seed))
     return torch.arange(size) if name == "left-to-right" else torch.arange(size - 1, -1, -1)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds on the log-probability of examples, and how even the importance weights were; each (num,) float64.
+
+    Args:
+        lower: the importance-weighted bound, in nats.
+        upper: a bound that is above in the mean, in nats.
+        effective: the effective number of draws.
+        share: the share of the largest weight.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    effective: Tensor
+    share: Tensor
+
+    @property
+    def is_even(self) -> Tensor:
+        """Whether the weights of each example are even enough to trust the upper bound, (num,)."""
+        return (self.effective >= LEAST_EFFECTIVE) & (self.share <= LARGEST_SHARE)
 
 
 @dataclass(frozen=True)
@@ -148,20 +171,27 @@ class Scorer:
         return nats
 
     @torch.no_grad()
-    def of_order(self, order: Tensor | Ordered, progress: Progress) -> Tensor:
+    def of_order(self, order: Tensor | Ordered | None, progress: Progress) -> Tensor:
         """Return the negative exact log-probability of each example when positions are drawn in an order.
 
         Args:
-            order: the order (L,) of all examples, or a sampler that chooses the order itself.
+            order: the order (L,) of all examples, or a sampler that chooses the order itself; None for the mean
+                probability over all orders within a block.
             progress: receives the progress.
         """
-        log_prob = self.model.sampler_scores if isinstance(order, Ordered) else self.model.orders
-        if log_prob is None:
-            raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
+        if order is None:
+            if self.model.random_order is None:
+                raise ValueError("`order` all-orders is for models of blocks, with `block` of at most 4 positions")
+            log_prob, given = self.model.random_order, tuple[Any, ...]()
+        else:
+            found = self.model.sampler_scores if isinstance(order, Ordered) else self.model.orders
+            if found is None:
+                raise ValueError("`order` is for diffusions with a mask and a network that does not read the time")
+            log_prob, given = found, (order,)
         nats = torch.zeros(self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num) as advance, evaluating(self.model):
             for x, cond, rows, _ in self.batches():
-                nats[rows] = -log_prob(x, order, **given_labels(cond)).double().cpu()
+                nats[rows] = -log_prob(x, *given, **given_labels(cond)).double().cpu()
                 advance(len(x))
         return self.group.summed(nats)
 
@@ -186,16 +216,16 @@ class Scorer:
         changed = int(((found[0] - found[1]).abs() > 1e-3 * found[0].abs().clamp(min=1)).sum())
         return f"the path of {changed} of {counted(len(x), 'example')} changes with the number of threads"
 
-    def importance_weighted(self, k: int, progress: Progress) -> Tensor:
-        """Return minus the log of the mean of `k` importance weights of each example, in bounded memory."""
+    def importance_weighted(self, k: int, progress: Progress) -> "Interval":
+        """Bound the log-probability of each example by `k` importance weights, in bounded memory."""
         copies = max(self.batch_size, SYMBOLS_PER_CALL // self.split[0].numel())
-        nats = torch.zeros(self.num, dtype=torch.float64)
+        found = torch.zeros(4, self.num, dtype=torch.float64)
         with self.group.progress(progress, "Scoring", self.num * k) as advance:
             for x, cond, rows, generator in self.batches(max(1, copies // k)):
                 given: Any = {"rows": copies, "generator": generator, "advance": advance}
-                found, _ = importance_bound(self.model, x, k, cond=cond, **given)
-                nats[rows] = -found
-        return self.group.summed(nats)
+                sums: WeightSums = weight_sums(self.model, x, k, cond=cond, **given)
+                found[:, rows] = torch.stack([sums.lower, sums.upper, sums.effective, sums.share])
+        return Interval(*self.group.summed(found))
 
     def all_times(self, repeats: int, progress: Progress) -> Tensor:
         """Return the negative bound of each example, averaged over all times."""

@@ -11,11 +11,13 @@ from unordinal.abilities import (
     Conditional,
     Denoiser,
     Orders,
+    RandomOrder,
     SamplerScores,
     Stepper,
     Times,
     TrainingHooks,
     Visits,
+    WeightFactors,
     Weights,
 )
 from unordinal.diffusion.absorbing import MaskCountNoise
@@ -131,6 +133,10 @@ class BlockModel(CategoricalModel):
         return self.own.orders
 
     @property
+    def random_order(self) -> RandomOrder | None:
+        return self.own.random_order
+
+    @property
     def sampler_scores(self) -> SamplerScores | None:
         return self.own.sampler_scores
 
@@ -145,6 +151,10 @@ class BlockModel(CategoricalModel):
     @property
     def weights(self) -> Weights | None:
         return None if self.is_exact else self.own.weights
+
+    @property
+    def weight_factors(self) -> WeightFactors | None:
+        return None if self.is_exact else self.own.weight_factors
 
     @property
     def hooks(self) -> TrainingHooks:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unordinal.abilities import Orders, SamplerScores, Times, Weights
+from unordinal.abilities import Orders, RandomOrder, SamplerScores, Times, WeightFactors, Weights
 from unordinal.checks import check_classes
 from unordinal.diffusion.absorbing import AbsorbingNoise
 from unordinal.diffusion.ordered import Ordered
@@ -68,8 +68,16 @@ class BlockDiffusion(CategoricalModel):
         return self.log_weight
 
     @property
+    def weight_factors(self) -> WeightFactors:
+        return self.log_weights_of_blocks
+
+    @property
     def orders(self) -> Orders:
         return self.log_prob_of_order
+
+    @property
+    def random_order(self) -> RandomOrder | None:
+        return self.log_prob_of_random_order if self.block <= MOST_EXACT else None
 
     @property
     def sampler_scores(self) -> SamplerScores:
@@ -176,21 +184,27 @@ class BlockDiffusion(CategoricalModel):
         x = self.completed(x.long())
         keys = order.argsort(dim=1).double() / order.shape[1]
         keys = F.pad(keys, (0, x.shape[1] - keys.shape[1]), value=1 - 1e-9)
-        return self.by_ranks(x, self.ranks(keys), cond)
+        return self.by_ranks(x, self.ranks(keys), cond).sum(dim=1)
 
     def by_ranks(self, x: Tensor, ranks: Tensor, cond: Tensor | None) -> Tensor:
-        """Return the log-probability of x when each block is shown in the order of ranks (B, L): (B,) nats."""
-        total, counts = torch.zeros(len(x), device=x.device), self.counted(x)
+        """Return the log-probability of each block of x, shown in the order of ranks (B, L): (B, blocks) nats."""
+        number, sizes = self.sizes(x.shape[1], x.device)
+        total, counts = torch.zeros(len(x), len(sizes), device=x.device), self.counted(x)
         with evaluating(self):
             for rank in range(min(self.block, x.shape[1])):
                 current_watcher().advance(0)  # a watcher may raise here to stop the work
                 z = torch.where(ranks < rank, x, self.net.mask)
                 log_p = self.log_probs(z, x, cond)
-                total = total + torch.where((ranks == rank) & counts, log_p, 0.0).sum(dim=1)
+                shown = torch.where((ranks == rank) & counts, log_p, 0.0)
+                total = total.to(shown).index_add(1, number, shown)
         return total
 
     def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return the log-probability of x in an order drawn at random within each block: (B,) nats."""
+        return self.log_weights_of_blocks(x, cond=cond, generator=generator).sum(dim=1)
+
+    def log_weights_of_blocks(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
+        """Return the log-probability of each block in an order drawn at random: (B, L) -> (B, blocks) nats."""
         check_classes(self, x)
         x = self.completed(x.long())
         ranks = self.ranks(uniform(x.shape, x.device, generator))

@@ -1,6 +1,8 @@
 """The one estimator behind every score: draws of a model's bound, or of its importance-weighted bound."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,8 +58,61 @@ def bound(
     return torch.stack(found)
 
 
+@dataclass(frozen=True)
+class WeightSums:
+    """Sums over importance weights in log space, for each example and each factor of its probability.
+
+    Args:
+        halves: the sums of the weights of the first and of the second half of the draws, (2, B, F).
+        squares: the sums of the squared weights, (B, F).
+        largest: the largest weights, (B, F).
+        k: the number of draws.
+    """
+
+    halves: Tensor
+    squares: Tensor
+    largest: Tensor
+    k: int
+
+    @property
+    def total(self) -> Tensor:
+        """The sums of all weights, (B, F)."""
+        return torch.logsumexp(self.halves, dim=0)
+
+    @property
+    def lower(self) -> Tensor:
+        """The importance-weighted bound on log P(x), which is in the mean below it: (B,)."""
+        return (self.total - math.log(self.k)).sum(dim=1)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of `lower` by the delta method, (B,)."""
+        return (torch.exp(self.squares - 2 * self.total) - 1 / self.k).clamp(min=0).sum(dim=1)
+
+    @property
+    def upper(self) -> Tensor:
+        """A bound that is in the mean above log P(x), (B,): log a + E[w] / a - 1 for any a.
+
+        Each half of the draws gives the numbers a for the other half; the mean of both is returned.
+        """
+        sizes = torch.tensor([-(-self.k // 2), self.k // 2], dtype=torch.float64)
+        means = self.halves - sizes.log().view(2, 1, 1)
+        other = means.flip(0)
+        return (other + torch.expm1(means - other)).mean(dim=0).sum(dim=1)
+
+    @property
+    def effective(self) -> Tensor:
+        """The effective number of draws of the least even factor, (B,)."""
+        return torch.exp(2 * self.total - self.squares).amin(dim=1)
+
+    @property
+    def share(self) -> Tensor:
+        """The share of the largest weight among all, of the least even factor, (B,)."""
+        return torch.exp(self.largest - self.total).amax(dim=1)
+
+
 @torch.no_grad()
-def importance_bound(
+def weight_sums(
     model: CategoricalModel,
     x: Tensor,
     k: int,
@@ -66,23 +121,34 @@ def importance_bound(
     cond: Tensor | None = None,
     generator: Rng = None,
     advance: Advance = ignored,
-) -> tuple[Tensor, Tensor]:
-    """Return the log of the mean of k importance weights of each example, and its variance by the delta method.
+) -> WeightSums:
+    """Draw k importance weights of each example (B, *D), and of each factor of its probability where a model has some.
 
-    Both are (B,) float64. At most `rows` copies of examples are passed to the model at a time, whatever k is.
+    At most `rows` copies of examples are passed to the model at a time, whatever k is.
     """
     if model.weights is None:
         raise ValueError(f"{type(model).__name__} has no importance weights; use its elbo")
-    total = torch.full((len(x),), -math.inf, dtype=torch.float64)
-    squares = total.clone()
+    draw, first = model.weight_factors or model.weights, -(-k // 2)
+    halves, squares, largest = (torch.full((), -math.inf, dtype=torch.float64) for _ in range(3))
     draws = max(1, rows // len(x))
     with evaluating(model):
         for start in range(0, k, draws):
             num = min(draws, k - start)
             copies = x.repeat(num, *([1] * (x.dim() - 1)))
             labels = given_labels(None if cond is None else cond.repeat(num, 1))
-            log_w = model.weights(copies, generator=generator, **labels).double().cpu().view(num, len(x))
-            total = torch.logaddexp(total, torch.logsumexp(log_w, dim=0))
+            log_w = draw(copies, generator=generator, **labels).double().cpu().view(num, len(x), -1)
+            parts = log_w.tensor_split([min(max(first - start, 0), num)])
+            halves = torch.logaddexp(halves, torch.stack([torch.logsumexp(part, dim=0) for part in parts]))
             squares = torch.logaddexp(squares, torch.logsumexp(2 * log_w, dim=0))
+            largest = torch.maximum(largest, log_w.amax(dim=0))
             advance(num * len(x))
-    return total - math.log(k), (torch.exp(squares - 2 * total) - 1 / k).clamp(min=0)
+    return WeightSums(halves, squares, largest, k)
+
+
+def importance_bound(model: CategoricalModel, x: Tensor, k: int, **settings: Any) -> tuple[Tensor, Tensor]:
+    """Return the importance-weighted bound of k draws of each example, and its variance by the delta method.
+
+    Both are (B,) float64; the settings are those of `weight_sums`.
+    """
+    sums = weight_sums(model, x, k, **settings)
+    return sums.lower, sums.variance
