@@ -22,7 +22,8 @@ from arguments import given
 from unordinal.config import OptimConfig, RunConfig
 from unordinal.data import load_data, source_of
 from unordinal.data.splits import Data
-from unordinal.evaluate.likelihood import Evaluate, Score, score_split
+from unordinal.evaluate.likelihood import Evaluate, score_split
+from unordinal.evaluate.score import Score
 from unordinal.names import check_known
 from unordinal.nets.settings import DiffusionTransformer
 from unordinal.overrides import with_settings

@@ -48,7 +48,7 @@ from unordinal.evaluate.audit import audit as audit
 from unordinal.evaluate.compare import Compare as Compare
 from unordinal.evaluate.compare import Comparison as Comparison
 from unordinal.evaluate.likelihood import Evaluate as Evaluate
-from unordinal.evaluate.likelihood import Score as Score
+from unordinal.evaluate.score import Score as Score
 from unordinal.flows.actnorm import ActNorm as ActNorm
 from unordinal.flows.autoregressive import ChannelAutoregressive as ChannelAutoregressive
 from unordinal.flows.autoregressive import TimeFlow as TimeFlow

@@ -16,7 +16,8 @@ from unordinal.data.given import GivenSource
 from unordinal.data.lines import LinesSource
 from unordinal.data.source import WHOLE, Source
 from unordinal.evaluate.compare import Compare, Comparison, compare_models
-from unordinal.evaluate.likelihood import Evaluate, Score, score_split
+from unordinal.evaluate.likelihood import Evaluate, score_split
+from unordinal.evaluate.score import Score
 from unordinal.model import CategoricalModel
 from unordinal.names import counted
 from unordinal.overrides import with_settings

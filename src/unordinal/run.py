@@ -19,7 +19,8 @@ from unordinal.data.spec import DataSpec
 from unordinal.data.storage import checksum_of
 from unordinal.data.vocabularies import Vocabulary
 from unordinal.evaluate.exact import score_pmf
-from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, score_split
+from unordinal.evaluate.likelihood import EXACT, Evaluate, score_split
+from unordinal.evaluate.score import Score
 from unordinal.model import CategoricalModel, device_of
 from unordinal.names import counted
 from unordinal.pretrained import is_pretrained, judge_of, pretrained_folder

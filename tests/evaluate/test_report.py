@@ -13,8 +13,8 @@ from torch import Tensor
 from unordinal.data.spec import DataSpec
 from unordinal.data.tokens import TokenVocabulary
 from unordinal.data.vocabularies import Vocabulary
-from unordinal.evaluate.likelihood import Score
 from unordinal.evaluate.report import Report, chain_png, chain_rows, plot_pmf, plot_spread
+from unordinal.evaluate.score import Score
 
 TEXT = DataSpec("text", 27, (6,), Vocabulary.text8())
 SCORE = Score(2.0, 0.1, "elbo", "test", 4, 1.0, "one pass", (1.0, 2.0, 2.0, 3.0), dimensions=2)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from unordinal.api import Run
     from unordinal.data.splits import Data
-    from unordinal.evaluate.likelihood import Score
+    from unordinal.evaluate.score import Score
 
 # The steps that each model trains for; on a busy machine a time limit ends them early.
 STEPS = {"arm": 900, "multinomial": 260}

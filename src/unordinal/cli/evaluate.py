@@ -14,7 +14,7 @@ from unordinal.settings import Flag
 if TYPE_CHECKING:
     from unordinal.api import Run
     from unordinal.data.splits import Data, Split
-    from unordinal.evaluate.likelihood import Score
+    from unordinal.evaluate.score import Score
 
 NUM_PLOTTED = 20_000  # samples in a picture of probabilities
 

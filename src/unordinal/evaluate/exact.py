@@ -6,7 +6,8 @@ import time
 import numpy as np
 import torch
 
-from unordinal.evaluate.likelihood import EXACT, Evaluate, Score, check_exactness, kind_of
+from unordinal.evaluate.likelihood import EXACT, Evaluate, check_exactness, kind_of
+from unordinal.evaluate.score import Score
 from unordinal.evaluate.scorer import SYMBOLS_PER_CALL
 from unordinal.model import CategoricalModel, device_of
 from unordinal.models.bound import bound, importance_bound

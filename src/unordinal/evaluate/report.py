@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from unordinal.data.spec import DataSpec
-from unordinal.evaluate.likelihood import Score
+from unordinal.evaluate.score import Score
 
 CHAIN_ROWS = 12
 LISTED = 4  # headings of a page from which on it lists them

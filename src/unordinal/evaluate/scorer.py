@@ -14,7 +14,7 @@ from unordinal.data.splits import Split
 from unordinal.diffusion.ordered import Ordered, Ranking
 from unordinal.diffusion.times import spread_positions
 from unordinal.model import CategoricalModel, evaluating, given_labels
-from unordinal.models.bound import WeightSums, bound, weight_sums
+from unordinal.models.bound import LARGEST_SHARE, LEAST_EFFECTIVE, WeightSums, bound, weight_sums
 from unordinal.names import check_known, counted
 from unordinal.parallel.group import ALONE, Group
 from unordinal.parallel.randomness import generator_of
@@ -24,7 +24,6 @@ ROUND, LEAST_ROUNDS, MOST_DRAWS = 4, 4, 256  # draws of an example per round; fe
 # Examples are ranked reliably if the error of each is below this fraction of the standard deviation between them.
 SHARE_OF_SPREAD = 0.25
 CHECKED = 8  # examples whose paths are followed with another number of threads
-LEAST_EFFECTIVE, LARGEST_SHARE = 100.0, 0.05  # of importance weights, for an upper bound that is printed
 SYMBOLS_PER_CALL = 8192  # most symbols of importance samples in one call of the model, which bounds the memory
 
 

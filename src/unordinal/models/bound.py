@@ -11,6 +11,8 @@ from unordinal.model import CategoricalModel, evaluating, given_labels
 from unordinal.numerics import Rng, uniform
 from unordinal.progress import Advance, ignored
 
+LEAST_EFFECTIVE, LARGEST_SHARE = 100.0, 0.05  # of importance weights that are even enough for an upper bound
+
 
 @torch.no_grad()
 def bound(

@@ -22,7 +22,8 @@ from unordinal import __version__
 from unordinal.data import Data
 from unordinal.data.storage import replacing
 from unordinal.data.unpacking import read_json
-from unordinal.evaluate.likelihood import Evaluate, Score
+from unordinal.evaluate.likelihood import Evaluate
+from unordinal.evaluate.score import Score
 from unordinal.recipes import suited_to
 from unordinal.reproduce.code import code_of
 from unordinal.reproduce.jobs import Job, of_line
