@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from unordinal.api import Run, load
+from unordinal.api import Run, fit, load
 from unordinal.tasks.asking import Sample
 from unordinal.tasks.correcting import Correct
 from unordinal.tasks.filling import Fill, FillMap
 from unordinal.tasks.lines import Measure
 from unordinal.web.answers import Answers, tasks_of
 from unordinal.web.jobs import Job, Workshop
+from unordinal.web.reading import Wanted
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +21,12 @@ def runs(arms: dict[str, Path], diffusions: dict[str, Path]) -> dict[str, Run]:
     return {name: load(path) for name, path in {**diffusions, "arm": arms["arm"]}.items()}
 
 
-def answered(work: Any, model: str | None, asked: Any) -> tuple[Any, list[Any]]:
+def answered(work: Any, model: str | None, asked: Any, block: int | str | None = None) -> tuple[Any, list[Any]]:
     """The result of a piece of work, and the frames that it told."""
 
     async def run() -> tuple[Any, list[Any]]:
         shop = Workshop(1, 1)
-        job = shop.submit(lambda job: work(model, asked, job))
+        job = shop.submit(lambda job: work(Wanted(model, block), asked, job))
         frames = []
         while (event := await job.events.get()).name in ("frame", "progress"):
             frames += [event.value] if event.name == "frame" else []
@@ -49,6 +50,27 @@ def test_every_model_is_asked_for_what_it_can_do(runs: dict[str, Run]) -> None:
     assert [model["name"] for model in models] == list(runs)
     assert models[2]["colours"][0].startswith("#")
     assert models[0]["samplers"] == ["ancestral", "corrected", "spread"]
+
+
+def test_blocks_are_chosen_with_a_request(runs: dict[str, Run], book: Path) -> None:
+    blocks = fit("block", str(book), steps=2, progress=False)
+    served = Answers({**runs, "blocks": blocks})
+    told = {model["name"]: model["blocks"] for model in served.models()["models"]}
+    assert told["blocks"] == [4]
+    assert told["arm"] == []
+    asked = Sample(1, length=12, steps=12, seed=3)
+    for block in (1, 2, "all"):
+        found, _ = answered(served.sample, "blocks", asked if block != 1 else Sample(1, length=12, seed=3), block)
+        assert len(found["samples"][0]) == 12
+    whole, frames = answered(served.stream, None, Sample(1, length=12, steps=3, seed=3), "all")
+    assert len(frames) == 4
+    assert whole["network_calls"] == 3
+    with pytest.raises(ValueError, match="draws one symbol after another, without a chain"):
+        answered(served.stream, "blocks", Sample(1, length=12), 1)
+    with pytest.raises(ValueError, match="`block` is for models of blocks"):
+        answered(served.sample, "arm", Sample(1), 4)
+    with pytest.raises(ValueError, match="no model is served that can do this"):
+        answered(Answers(runs).sample, None, Sample(1), 4)
 
 
 def test_a_chain_begins_with_noise_and_ends_with_the_sample(runs: dict[str, Run]) -> None:
@@ -140,7 +162,7 @@ def test_a_bound_has_the_same_bits_whatever_runs_beside_it(runs: dict[str, Run])
 
     async def both() -> list[Any]:
         shop = Workshop(3, 3)
-        jobs: list[Job] = [shop.submit(lambda job: Answers(runs).bits("uniform", asked, job)) for _ in range(3)]
+        jobs: list[Job] = [shop.submit(lambda job: Answers(runs).bits(Wanted("uniform"), asked, job)) for _ in range(3)]
         found = [await job.result() for job in jobs]
         shop.close()
         return found
@@ -151,4 +173,6 @@ def test_a_bound_has_the_same_bits_whatever_runs_beside_it(runs: dict[str, Run])
 
 def test_a_bundled_model_may_be_named_without_its_prefix(runs: dict[str, Run]) -> None:
     served = Answers({"pretrained:small": runs["arm"]})
-    assert served.chosen("small", "sample") is served.chosen("pretrained:small", "sample") is runs["arm"]
+    assert (
+        served.chosen(Wanted("small"), "sample") is served.chosen(Wanted("pretrained:small"), "sample") is runs["arm"]
+    )

@@ -10,7 +10,7 @@ from unordinal.settings import PYTHON_ONLY, Range, Request
 from unordinal.tasks.asking import Sample
 from unordinal.tasks.filling import FillMap
 from unordinal.tasks.lines import Measure
-from unordinal.web.reading import RequestError, read_json, read_request
+from unordinal.web.reading import RequestError, Wanted, read_json, read_request
 from unordinal.web.requests import REQUESTS
 
 
@@ -38,13 +38,17 @@ class Wish(Request):
 
 
 def test_a_good_request_is_read() -> None:
-    model, found = read_request(
-        Wish, b'{"text": "abc", "num": 3.0, "kind": null, "rows": [[0, -1], [4, 1]], "model": "arm"}'
+    wanted, found = read_request(
+        Wish, b'{"text": "abc", "num": 3.0, "kind": null, "rows": [[0, -1], [4, 1]], "model": "arm", "block": 4.0}'
     )
-    assert model == "arm"
+    assert wanted == Wanted("arm", 4)
+    assert read_request(Wish, b'{"text": "a", "block": "all"}')[0] == Wanted(None, "all")
+    for bad in (b"0", b"513", b'"every"', b"1.5"):
+        with pytest.raises(RequestError, match="`block` must be a whole number between 1 and 512 or all, got"):
+            read_request(Wish, b'{"text": "a", "block": ' + bad + b"}")
     assert found == Wish("abc", 3, 0.5, None, [[0, -1], [4, 1]])
     assert isinstance(found.num, int)
-    assert read_request(Wish, b'{"text": "a", "model": null}') == (None, Wish("a"))
+    assert read_request(Wish, b'{"text": "a", "model": null}') == (Wanted(), Wish("a"))
 
 
 @pytest.mark.parametrize(

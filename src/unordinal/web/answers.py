@@ -18,6 +18,7 @@ from unordinal.tasks.drawing import sample
 from unordinal.tasks.filling import Fill, FillMap, fill_map, proposals_of
 from unordinal.tasks.lines import Measure
 from unordinal.web.jobs import Job
+from unordinal.web.reading import Wanted
 
 MOST_FRAMES = 128  # of a chain
 
@@ -32,30 +33,34 @@ class Answers:
         """Describe every model: its data, and what it can do."""
         return {"models": [described(name, run) for name, run in self.runs.items()]}
 
-    def chosen(self, name: str | None, task: str, *, prefer: Callable[[Run], bool] = bool) -> Run:
-        """Return the model of this name, or the first that can do a task; those that suit it best come first."""
+    def chosen(self, wanted: Wanted, task: str, *, prefer: Callable[[Run], bool] = bool) -> Run:
+        """Return the model that is wanted, or the first that can do a task; those that suit it best come first."""
+        name, block = wanted
         if name is not None:
             for known in (name, f"{PREFIX}{name}"):
                 if known in self.runs:
-                    return self.runs[known]
+                    return self.runs[known] if block is None else self.runs[known].at(block)
             raise unknown("model", name[:60], self.runs)
-        able = [run for run in self.runs.values() if tasks_of(run)[task]]
+        runs = list(self.runs.values())
+        if block is not None:
+            runs = [run.at(block) for run in runs if run.model.blocks is not None]
+        able = [run for run in runs if tasks_of(run)[task]]
         if able:
             return next((run for run in able if prefer(run)), able[0])
         raise ValueError(f"no model is served that can do this ({task}); see /api/v1/models")
 
-    def sample(self, model: str | None, asked: Sample, job: Job) -> dict[str, Any]:
+    def sample(self, wanted: Wanted, asked: Sample, job: Job) -> dict[str, Any]:
         """Draw samples."""
-        run = self.chosen(model, "sample")
+        run = self.chosen(wanted, "sample")
         drawn = sample(run.model, run.spec, replace(asked, progress=job.progress))
         shown = run.shown(drawn)
         shown = records(shown) if run.spec.schema else shown if run.vocabulary else shown.tolist()
         made = {"network_calls": drawn.network_calls, "steps": drawn.steps}
         return {"samples": shown, **made, "invalid_codes": drawn.num_invalid, "seed": asked.seed}
 
-    def stream(self, model: str | None, asked: Sample, job: Job) -> dict[str, Any]:
+    def stream(self, wanted: Wanted, asked: Sample, job: Job) -> dict[str, Any]:
         """Draw one sample and send every step of its chain as it is made."""
-        run = self.chosen(model, "stream")
+        run = self.chosen(wanted, "stream")
         if run.model.denoiser is None:
             raise ValueError("this model draws one symbol after another, without a chain of steps")
         asked = replace(asked, num=1, progress=job.progress)
@@ -79,30 +84,30 @@ class Answers:
         shown = run.spec.show(x) if run.vocabulary else x.tolist()
         return {"sample": shown, "network_calls": drawn.network_calls, "steps": total, "seed": asked.seed}
 
-    def correct(self, model: str | None, asked: Correct, job: Job) -> dict[str, Any]:
+    def correct(self, wanted: Wanted, asked: Correct, job: Job) -> dict[str, Any]:
         """Correct mistyped letters."""
         needs = {"pass": "correct_pass", "beam": "correct_beam", None: "correct"}[asked.method]
-        run = self.chosen(model, needs, prefer=is_exact)
+        run = self.chosen(wanted, needs, prefer=is_exact)
         found = run.corrected(replace(asked, progress=job.progress))
         return {"text": found.text, "suggestions": [asdict(s) for s in found.suggestions]}
 
-    def fill(self, model: str | None, asked: Fill, job: Job) -> dict[str, Any]:
+    def fill(self, wanted: Wanted, asked: Fill, job: Job) -> dict[str, Any]:
         """Fill the gaps of a text."""
-        run = self.chosen(model, "fill", prefer=fills_best)
+        run = self.chosen(wanted, "fill", prefer=fills_best)
         exact = (r for r in self.runs.values() if r.model.is_exact and r.vocabulary == run.vocabulary)
         judge = None if run.model.is_exact else next(exact, None)
         found = run.filled(replace(asked, judge=judge, progress=job.progress))
         return {"kind": found.kind, "proposals": [asdict(p) for p in found.proposals], "seed": asked.seed}
 
-    def fill_map(self, model: str | None, asked: FillMap, job: Job) -> dict[str, Any]:
+    def fill_map(self, wanted: Wanted, asked: FillMap, job: Job) -> dict[str, Any]:
         """Fill the holes of a map."""
-        run = self.chosen(model, "fill_map")
+        run = self.chosen(wanted, "fill_map")
         x, scores = fill_map(run.model, run.spec, replace(asked, progress=job.progress))
         return {"proposals": proposals_of(x, scores), "seed": asked.seed}
 
-    def bits(self, model: str | None, asked: Measure, job: Job) -> dict[str, Any]:
+    def bits(self, wanted: Wanted, asked: Measure, job: Job) -> dict[str, Any]:
         """Measure how surprising every line is."""
-        run = self.chosen(model, "bits", prefer=is_exact)
+        run = self.chosen(wanted, "bits", prefer=is_exact)
         lines = run.measured(replace(asked, progress=job.progress))
         lines.sort(key=lambda line: -line.score)
         return {"unit": run.spec.unit, "lines": [line.to_dict() for line in lines]}
@@ -152,6 +157,7 @@ def described(name: str, run: Run) -> dict[str, Any]:
         "alphabet": None if run.vocabulary is None else run.vocabulary.kind,
         "tasks": [task for task, is_able in tasks_of(run).items() if is_able],
         "samplers": [] if denoiser is None else list(denoiser.samplers),
+        "blocks": [] if model.blocks is None else list(model.blocks.sizes),
         "has_ends": run.spec.ends,
         "labels": [asdict(label) for label in run.spec.labels],
         "columns": [{"name": column.name, "classes": list(column.classes)} for column in run.spec.schema],

@@ -20,7 +20,7 @@ from unordinal.web.answers import Answers
 from unordinal.web.guard import App, Guard, Log
 from unordinal.web.jobs import BusyError, Event, Job, TooLongError, Workshop
 from unordinal.web.openapi import PREFIX, openapi
-from unordinal.web.reading import RequestError, read_request
+from unordinal.web.reading import RequestError, Wanted, read_request
 from unordinal.web.requests import REQUESTS
 
 PANELS = ("bits", "correct", "emerge", "fill", "lines", "maps", "rows")
@@ -110,17 +110,17 @@ def make_app(
     return Guard(app, hosts=hosts, most_bytes=limits.body_bytes, seconds=limits.body_seconds, log=log)
 
 
-def endpoint(kind: type, work: Callable[[str | None, Any, Job], Any], workshop: Workshop, *, is_stream: bool) -> Any:
+def endpoint(kind: type, work: Callable[[Wanted, Any, Job], Any], workshop: Workshop, *, is_stream: bool) -> Any:
     """Return the function that answers requests of one kind."""
 
     async def answer(request: Request) -> Response:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media != "application/json":
             raise RequestError(415, "the content type must be application/json")
-        read: tuple[str | None, Any] = read_request(kind, await request.body())
-        model, asked = read
+        read: tuple[Wanted, Any] = read_request(kind, await request.body())
+        wanted, asked = read
         try:
-            job = workshop.submit(lambda job: work(model, asked, job))
+            job = workshop.submit(lambda job: work(wanted, asked, job))
         except BusyError as error:
             most = workshop.workers + workshop.waiting
             raise RequestError(

@@ -5,7 +5,7 @@ from types import NoneType
 from typing import Any, get_origin
 
 from unordinal.settings import Setting, served
-from unordinal.web.reading import MODEL
+from unordinal.web.reading import ENVELOPE
 from unordinal.web.requests import REQUESTS
 
 PREFIX = "/api/v1"
@@ -31,7 +31,7 @@ def openapi(version: str) -> dict[str, Any]:
     }
     for path, (kind, answer) in REQUESTS.items():
         schema = schema_of(kind)
-        schema["properties"]["model"] = {**type_schema(MODEL), "description": MODEL.text}
+        schema["properties"] |= {s.name: {**type_schema(s), "description": s.text} for s in ENVELOPE}
         schemas[kind.__name__] = schema
         media = "text/event-stream" if path.endswith("stream") else "application/json"
         kind_of_answer = {"type": "string"} if path.endswith("stream") else {"type": "object"}

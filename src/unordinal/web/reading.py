@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import MISSING
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from unordinal.names import unknown
 from unordinal.settings import Range, Setting, served, shown
@@ -15,6 +15,22 @@ MODEL = Setting(
     "The model, by its name in /api/v1/models, with or without its prefix; by default the first that can do this.",
     (Range(1, served=200),),
 )
+BLOCK = Setting(
+    "block",
+    int | Literal["all"] | None,
+    None,
+    "Models of blocks: the number of positions of a block; 1 is autoregressive and exact, all a masked diffusion.",
+    (Range(1, served=512),),
+)
+ENVELOPE = (MODEL, BLOCK)
+"""What every request may name besides its own fields."""
+
+
+class Wanted(NamedTuple):
+    """The model that a request names."""
+
+    model: str | None = None
+    block: int | str | None = None
 
 
 class RequestError(Exception):
@@ -31,7 +47,7 @@ class RequestError(Exception):
         self.message = message
 
 
-def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
+def read_request(kind: type[Asked], body: bytes) -> tuple[Wanted, Asked]:
     """Return the model that a JSON body names, and the request; raise a `RequestError` for the first mistake.
 
     >>> from unordinal.tasks.asking import Sample
@@ -44,7 +60,7 @@ def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
     values = read_json(body)
     if not isinstance(values, dict):
         raise RequestError(400, f"expected a JSON object, got {shown(values)}")
-    known = {setting.name: setting for setting in (MODEL, *served(kind))}
+    known = {setting.name: setting for setting in (*ENVELOPE, *served(kind))}
     for name in values:
         if name not in known:
             raise RequestError(422, str(unknown("field", name[:40], known)))
@@ -67,9 +83,9 @@ def read_request(kind: type[Asked], body: bytes) -> tuple[str | None, Asked]:
         except ValueError as error:
             raise RequestError(422, str(error)) from error
         given[name] = value
-    model = given.pop("model", None)
+    wanted = Wanted(*(given.pop(setting.name, None) for setting in ENVELOPE))
     try:
-        return model, kind(**given)
+        return wanted, kind(**given)
     except ValueError as error:
         raise RequestError(422, str(error)) from error
 

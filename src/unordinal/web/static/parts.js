@@ -14,7 +14,7 @@ export function make(tag, text = "", attributes = {}) {
   return element;
 }
 
-const KINDS = { absorbing: "masked diffusion", uniform: "diffusion by random symbols", multinomial: "multinomial diffusion", arm: "one symbol after another" };
+const KINDS = { absorbing: "masked diffusion", uniform: "diffusion by random symbols", multinomial: "multinomial diffusion", arm: "one symbol after another", block: "block after block" };
 
 /** A model's name as people read it. */
 function titleOf(model) {
@@ -130,7 +130,7 @@ function showCode(panel, { path, values, python }) {
   part(panel, "curl").textContent = `curl ${address} -H 'content-type: application/json' -d '${body}'`;
   const [method, ...args] = python;
   const given = args.map(([name, value]) => `${name ? `${name}=` : ""}${asPython(value)}`).join(", ");
-  part(panel, "python").textContent = `import unordinal\n\nrun = unordinal.load(${JSON.stringify(values.model)})\nprint(run.${method}(${given}))`;
+  part(panel, "python").textContent = `import unordinal\n\nrun = unordinal.load(${JSON.stringify(values.model)})${values.block ? `.at(${asPython(values.block)})` : ""}\nprint(run.${method}(${given}))`;
   panel.querySelector(".code").hidden = false;
 }
 

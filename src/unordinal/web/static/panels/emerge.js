@@ -15,6 +15,9 @@ export function startEmerge(models) {
     form.elements.sampler.replaceChildren(make("option", "default", { value: "" }), ...names);
     if (model.samplers.includes(CLEAREST)) { form.elements.sampler.value = CLEAREST; }
     form.elements.namedItem("length").value = form.elements.steps.value = model.alphabet === "tokens" ? 40 : 96;
+    const sizes = [...new Set([...model.blocks, "all"])].filter((size) => size !== 1);
+    form.elements.block.replaceChildren(make("option", "as trained", { value: "" }), ...sizes.map((size) => make("option", size, { value: size })));
+    form.elements.block.closest("label").hidden = form.elements.block.disabled = model.blocks.length === 0;
     panel.querySelector('[data-role="unit"]').textContent = model.alphabet === "tokens" ? "Tokens" : "Letters";
   };
   form.elements.model.addEventListener("change", suit);
@@ -30,6 +33,7 @@ export function startEmerge(models) {
   form.addEventListener("ended", () => player.ready());
   onSend(panel, async (values, signal) => {
     settled = null;
+    if (values.block && values.block !== "all") { values.block = Number(values.block); }
     player.clear();
     panel.querySelector(".legend").hidden = false;
     const hasMasks = chosen(panel, able).samplers.includes("first-hitting");
