@@ -71,7 +71,7 @@ def make_app(
     """
     limits = limits or Limits()
     answers, workshop = Answers(runs), Workshop(limits.workers, limits.waiting, limits.job_seconds)
-    works: dict[str, Callable[[str | None, Any, Job], Any]] = {
+    works: dict[str, Callable[[Wanted, Any, Job], Any]] = {
         "sample": answers.sample,
         "sample/stream": answers.stream,
         "correct": answers.correct,
