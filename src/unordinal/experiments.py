@@ -197,7 +197,10 @@ TEXT_COMPARISON = Table(
         Row("Masked (absorbing) diffusion", "absorbing", "text8", since=True),
         Row("Uniform noise in continuous time", "uniform", "enwik8", since=True),
         Row("Masked (absorbing) diffusion", "absorbing", "enwik8", since=True),
+        Row("Block diffusion, blocks of 4", "block", "text8", since=True),
+        Row("Block diffusion, blocks of 4", "block", "enwik8", since=True),
         Row("Masked diffusion of 1,024 tokens", "absorbing", "text8", settings={"alphabet": "bpe:1024"}, since=True),
+        Row("Block diffusion of 1,024 tokens", "block", "text8", settings={"alphabet": "bpe:1024"}, since=True),
         Row("Transformer over 1,024 tokens", "arm", "text8", settings={"alphabet": "bpe:1024"}, since=True),
     ),
     claim="autoregressive argmax flows outperform latent flows; multinomial diffusion outperforms the other models "
