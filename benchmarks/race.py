@@ -1,11 +1,15 @@
-"""Which model learns most in the same minutes?
+"""Which model learns most in the same minutes, or in the same steps?
 
     python benchmarks/race.py --data text8.prefix.xz --minutes 5 --out race
+    python benchmarks/race.py --data text8.prefix.xz --alphabet bpe:1024 --steps 1500 --contestants arm block,block=1
 
 All contestants train in one process and take turns of a few seconds, so that noise on the machine hits all alike. Each
 has a clock of its own, which runs only while it trains; its learning rate follows that clock. Validations during the
 race are not counted. At the end everyone is scored on the same examples. The runs stay in the folder given by --out,
 with the figures in race.json and the curves in race.png.
+
+A contestant is a name of this file or a recipe, with changes of its settings after commas: block,block=16,lr=0.002.
+The change alphabet=bpe:4096 gives it tokens of its own; bits are per character, whatever the tokens.
 """
 
 import json
@@ -27,12 +31,13 @@ from unordinal.evaluate.score import Score
 from unordinal.names import check_known
 from unordinal.nets.settings import DiffusionTransformer
 from unordinal.overrides import with_settings
-from unordinal.recipes import configured
+from unordinal.recipes import RECIPES, configured
 from unordinal.runs.folder import RunFolder
 from unordinal.train.loop import Loop
 from unordinal.train.start import start_run
 from unordinal.train.validation import Validation
 
+VALIDATIONS = 10  # of each contestant
 PAPER_HEADS = 2  # global and local ones each: half of the heads attend locally, as in the paper
 
 
@@ -69,12 +74,18 @@ class Args:
     """A text, such as text8.prefix.xz."""
     minutes: float = 5.0
     """Training time of each contestant."""
+    steps: int | None = None
+    """Steps of each contestant, in place of a time."""
+    alphabet: str = "text8"
+    """Characters of text8, or tokens such as bpe:1024."""
+    length: int | None = None
+    """Symbols of an example; default 256 characters or 128 tokens."""
     split: str = "6000000,400000,177825"
     """TRAIN,VAL,TEST; all of VAL is scored."""
     size: str = "tiny"
     """The size of the contestants' recipes."""
     contestants: tuple[str, ...] = tuple(CONTESTANTS)
-    """Who takes part."""
+    """The contestants."""
     turn: float = 10.0
     """Seconds that a contestant trains before it is the next one's turn."""
     repeats: int = 2
@@ -94,11 +105,17 @@ class Contestant:
     passes: int = 0  # sequences that went through the network
     curve: list[tuple[float, float]] = field(default_factory=list)  # seconds, bits
 
-    def train(self, seconds: float, budget: float) -> None:
+    @property
+    def spent(self) -> float:
+        """The share of the budget that is spent."""
+        at = self.loop.at
+        return self.loop.budget.fraction(at.step, at.seconds)
+
+    def train(self, seconds: float) -> None:
         """Train for a turn, or until the budget is used up."""
         at, loop = self.loop.at, self.loop
-        end = min(at.seconds + seconds, budget)
-        while at.seconds < end:
+        end = at.seconds + seconds
+        while at.seconds < end and self.spent < 1:
             began = time.monotonic()
             loop.train_step()
             at.seconds += time.monotonic() - began
@@ -108,16 +125,36 @@ class Contestant:
         self.curve.append((self.loop.at.seconds, found.bits))
 
 
-def text_settings(args: Args) -> dict[str, Any]:
+def text_settings(args: Args, alphabet: str) -> dict[str, Any]:
     """Return how the text is read."""
-    return {"alphabet": "text8", "split": args.split, "length": 256}
+    length = args.length or (256 if alphabet == "text8" else 128)
+    return {"alphabet": alphabet, "split": args.split, "length": length}
 
 
-def entered(name: str, config: RunConfig, data: Data, args: Args) -> Contestant:
+def configuration(entry: str, args: Args) -> tuple[RunConfig, str]:
+    """Return the configuration of a contestant, and its alphabet."""
+    name, *words = entry.split(",")
+    changes = {key: value_of(value) for key, _, value in (word.partition("=") for word in words)}
+    alphabet = changes.pop("alphabet", args.alphabet)
+    check_known("contestant", name, (*CONTESTANTS, *RECIPES))
+    config = CONTESTANTS[name](args.size) if name in CONTESTANTS else configured(name, args.size)
+    return with_settings(config, changes), alphabet
+
+
+def value_of(text: str) -> Any:
+    """Return the value of a setting: a number, true, false or a list in JSON, or a text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def entered(name: str, config: RunConfig, alphabet: str, data: Data, args: Args) -> Contestant:
     """Set up a contestant."""
-    train = replace(config.train, steps=None, epochs=None, minutes=args.minutes, validate_examples=128)
-    config = replace(config, data=source_of(args.data).adapted(**text_settings(args)), train=train)
-    folder = RunFolder(args.out / name)
+    minutes = args.minutes if args.steps is None else None
+    train = replace(config.train, steps=args.steps, epochs=None, minutes=minutes, validate_examples=128)
+    config = replace(config, data=source_of(args.data).adapted(**text_settings(args, alphabet)), train=train)
+    folder = RunFolder(args.out / name.replace(":", ""))
     model = start_run(config, data.spec, folder, resume=False)
     loop = Loop(model, data, config.train, config.optim, folder, torch.device("cpu"))
     contestant = Contestant(name, loop)
@@ -149,29 +186,32 @@ def finished(contestant: Contestant, data: Data, repeats: int) -> tuple[Score, d
 
 
 def main(args: Args) -> None:
-    for name in args.contestants:
-        check_known("contestant", name, CONTESTANTS)
+    entries = {entry: configuration(entry, args) for entry in args.contestants}
     if args.threads:
         torch.set_num_threads(args.threads)
-    data = load_data(args.data, **text_settings(args))
-    racers = [entered(name, CONTESTANTS[name](args.size), data, args) for name in args.contestants]
-    budget, tenth = 60 * args.minutes, 6 * args.minutes
-    while any(racer.loop.at.seconds < budget for racer in racers):
+    texts = {a: load_data(args.data, **text_settings(args, a)) for a in dict.fromkeys(a for _, a in entries.values())}
+    racers = [entered(name, config, a, texts[a], args) for name, (config, a) in entries.items()]
+    while any(racer.spent < 1 for racer in racers):
         for racer in racers:
-            if racer.loop.at.seconds < budget:
-                racer.train(args.turn, budget)
-            if racer.loop.at.seconds >= tenth * (1 + len(racer.curve)) - 1e-6:
+            if racer.spent < 1:
+                racer.train(args.turn)
+            if racer.spent >= (1 + len(racer.curve)) / VALIDATIONS - 1e-6:
                 racer.validate()
-        slowest = min(racer.loop.at.seconds for racer in racers)
-        print(f"{slowest:.0f} of {budget:.0f} s each", flush=True)
+        print(f"{min(racer.spent for racer in racers):.0%} of the budget of each", flush=True)
     results: dict[str, dict[str, Any]] = {}
-    print(f"\n{'contestant':<22}{'bits per character':>22}  kind    {'characters seen':>16}{'sequences/s':>13}")
+    wide = max(22, *(len(entry) + 2 for entry in entries))
+    print(
+        f"\n{'contestant':<{wide}}{'bits per character':>20}  {'kind':<21}{'steps':>7}{'sequences/s':>13}{'seconds':>9}"
+    )
     for racer in racers:
-        score, results[racer.name] = finished(racer, data, args.repeats)
-        seen, speed = results[racer.name]["symbols_seen"], results[racer.name]["sequences_per_second"]
+        score, found = finished(racer, racer.loop.data, args.repeats)
+        results[racer.name] = found
         bits = f"{score.bits_per_dim:.4f} ± {score.standard_error or math.nan:.4f}"
-        print(f"{racer.name:<22}{bits:>22}  {score.kind:<8}{seen:>16,}{speed:>13.1f}", flush=True)
-    command = f"python benchmarks/race.py --data {Path(args.data).name} --minutes {args.minutes:g} --size {args.size}"
+        speed = f"{found['sequences_per_second']:>13.1f}{racer.loop.at.seconds:>9.0f}"
+        print(f"{racer.name:<{wide}}{bits:>20}  {score.kind:<21}{found['steps']:>7,}{speed}", flush=True)
+    budget = f"--minutes {args.minutes:g}" if args.steps is None else f"--steps {args.steps}"
+    command = f"python benchmarks/race.py --data {Path(args.data).name} {budget} --size {args.size}"
+    command += f" --alphabet {args.alphabet} --contestants {' '.join(args.contestants)}"
     (args.out / "race.json").write_text(json.dumps({"command": command, "results": results}, indent=1) + "\n")
     draw_curves(results, args.out / "race.png")
 
