@@ -8,7 +8,7 @@ from conftest import Cli
 from documents import ROOT, blocks, run_commands, run_python
 
 
-@pytest.mark.parametrize("name", ["tables.md", "lines.md", pytest.param("quickstart.md", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["tables.md", "lines.md", "blocks.md", pytest.param("quickstart.md", marks=pytest.mark.slow)])
 def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_commands(ROOT / "docs" / name, cli, tmp_path, monkeypatch)
 
@@ -16,7 +16,7 @@ def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.M
 TASKS = ("examples.md", "lines.md", "tables.md", "correcting.md", "filling.md", "surprise.md")
 
 
-@pytest.mark.parametrize("name", ["extending.md", *TASKS])
+@pytest.mark.parametrize("name", ["extending.md", "blocks.md", *TASKS])
 def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_python(ROOT / "docs" / name, tmp_path, monkeypatch)
 
