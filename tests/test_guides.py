@@ -8,7 +8,9 @@ from conftest import Cli
 from documents import ROOT, blocks, run_commands, run_python
 
 
-@pytest.mark.parametrize("name", ["tables.md", "lines.md", "blocks.md", pytest.param("quickstart.md", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["tables.md", "lines.md", "blocks.md", pytest.param("quickstart.md", marks=pytest.mark.slow)]
+)
 def test_commands_run(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_commands(ROOT / "docs" / name, cli, tmp_path, monkeypatch)
 

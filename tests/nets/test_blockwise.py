@@ -56,6 +56,21 @@ def test_blocks_with_a_cache_equal_the_whole_pass(form: str, block: int, conv: i
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
+def test_a_pending_block_passes_through_the_network_once() -> None:
+    net = network()
+    x, z = inputs()
+    state, passed = net.append(x[:, :4], net.init_state(2)), []
+    count = net.embed.register_forward_hook(lambda _, given, __: passed.append(given[0].shape[1]))
+    for _ in range(3):
+        net.read(z[:, 4:8], state)
+    state = net.append(x[:, 4:8], state)
+    state = net.append(x[:, 8:10], state)  # nothing was read between these two
+    net.read(z[:, 10:], state)
+    count.remove()
+    assert passed == [8, 4, 4, 4, 3]
+    assert state.place == 10
+
+
 def test_rows_of_a_state_are_chosen() -> None:
     net = network(labels=(3,))
     x, z = inputs()

@@ -15,6 +15,7 @@ from unordinal.model import ExactModel, evaluating, given_labels
 from unordinal.models.guidance import GuidedSteps
 from unordinal.models.visiting import by_steps
 from unordinal.nets.classes import ClassTransformer
+from unordinal.nets.linear import Linear
 from unordinal.numerics import Rng, draw_categorical, full_precision, sharpened, sum_except_batch
 from unordinal.progress import current_watcher
 
@@ -58,7 +59,7 @@ class AutoregressiveModel(ExactModel):
             raise ValueError("auxiliary losses are for sequences without places and ends; leave them out")
         self.net = net
         self.fraction = 1.0  # of the budget that is spent
-        self.second = torch.nn.Linear(net.width, net.num_classes) if auxiliary else None
+        self.second = Linear(net.width, net.num_classes) if auxiliary else None
 
     @property
     def stepper(self) -> "AutoregressiveStepper":

@@ -244,5 +244,5 @@ class CausalSteps(nn.Module):
         """Return the logits of the next position (B, K) given the class before it (B,), and the new state."""
         if x_before is not None:
             state = self.net.append(x_before.unsqueeze(1), state)
-        masked = torch.full((state["batch"], 1), self.net.mask, device=self.device)
+        masked = torch.full((state.batch, 1), self.net.mask, device=self.device)
         return self.net.read(masked, state)[:, 0], state

@@ -158,7 +158,7 @@ class BlockDenoiser:
     ) -> Iterator[tuple[Time, Tensor]]:
         """Draw one block given the states after the blocks before it; yield each (t, z), z (N, S)."""
         model, (generator, length) = self.model, rest
-        num, width, outer = states[0]["batch"], span[1] - span[0], current_watcher()
+        num, width, outer = states[0].batch, span[1] - span[0], current_watcher()
         predictor = self.predictor(states, stays, sharp)
         inner = Watcher(advance=lambda amount: outer.advance(amount * width / length))
         z = model.noise.draw_prior((num, width), device_of(model), generator=generator)
@@ -188,7 +188,7 @@ class BlockDenoiser:
             stays: where no sample may end, of shape (N, S).
             sharp: settings of the `Predictor`.
         """
-        model, num, width = self.model, states[0]["batch"], stays.shape[1]
+        model, num, width = self.model, states[0].batch, stays.shape[1]
         rows = torch.arange(num, device=device_of(model)).unsqueeze(1)
         last_rows = rows[:, 0]
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unordinal.abilities import TrainingHooks
 from unordinal.checks import sample_shape
 from unordinal.model import ExactModel, evaluating
+from unordinal.nets.linear import Linear
 from unordinal.numerics import Rng, class_counts, draw_categorical, one_hot, sum_except_batch
 from unordinal.progress import Advance, current_watcher
 
@@ -118,7 +119,7 @@ class AutoregressiveModulo(ModuloLayer):
     ):
         super().__init__(num_classes, has_scale=has_scale, temperature=temperature)
         self.net, self.is_reversed = net, is_reversed
-        self.head = nn.Linear(width, self.num_outputs)
+        self.head = Linear(width, self.num_outputs)
 
     def turned(self, x: Tensor) -> Tensor:
         return x.flip(1) if self.is_reversed else x

@@ -1,6 +1,6 @@
 """A Transformer that predicts masked positions of a block from that block and from the clean blocks before it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -125,41 +125,68 @@ class BlockTransformer(nn.Module):
             h = two_copies(layer, h, cos, sin, layout, only_noisy=only_noisy) if has_past else layer(h, cos, sin)
         return self.out(F.layer_norm(h, h.shape[-1:]))
 
-    def init_state(self, batch: int, cond: Tensor | None = None) -> Any:
+    def init_state(self, batch: int, cond: Tensor | None = None) -> "BlockState":
         """Return the state before the first block, for a batch of this size."""
-        return {"batch": batch, "place": 0, "cond": cond, "caches": [None] * len(self.blocks)}
+        return BlockState(batch, 0, cond, [None] * len(self.blocks))
 
-    def read(self, z: Tensor, state: Any) -> Tensor:
+    def read(self, z: Tensor, state: "BlockState") -> Tensor:
         """Return the logits (B, S, K) of the next block, given its masked copy (B, S) and the blocks before it."""
-        h, _ = self.continued(z, state)
+        h = self.continued(z, state)
         h = F.layer_norm(h, h.shape[-1:])
         if isinstance(self.out, PlaceHeads):
-            return torch.stack([self.out.at(h[:, i], state["place"] + i) for i in range(z.shape[1])], dim=1)
+            return torch.stack([self.out.at(h[:, i], state.place + i) for i in range(z.shape[1])], dim=1)
         return self.out(h)
 
-    def append(self, x: Tensor, state: Any) -> Any:
-        """Return the state after a block of clean classes (B, S)."""
-        _, caches = self.continued(x, state)
-        return {**state, "place": state["place"] + x.shape[1], "caches": caches}
+    def append(self, x: Tensor, state: "BlockState") -> "BlockState":
+        """Return the state after a block of clean classes (B, S).
 
-    def continued(self, x: Tensor, state: Any) -> tuple[Tensor, list[LayerCache]]:
-        """Pass a block (B, S) through the network after the blocks before it; return features and the new caches."""
-        first, num = state["place"], x.shape[1]
-        h = self.embedded(x, state["cond"], first)
-        places = torch.arange(first, first + num, device=h.device)
+        The network reads the block together with the next one, in one pass.
+        """
+        if state.pending is not None:
+            self.continued(x[:, :0], state)
+        return replace(state, caches=list(state.caches), pending=x)
+
+    def continued(self, z: Tensor, state: "BlockState") -> Tensor:
+        """Return the features (B, S, C) of a block that comes after those of a state.
+
+        If the last of these is pending, it passes through the network too, and is put into the caches of the state.
+        """
+        num_clean = 0 if state.pending is None else state.pending.shape[1]
+        whole = z if state.pending is None else torch.cat([state.pending, z], dim=1)
+        h = self.embedded(whole, state.cond, state.place)
+        places = torch.arange(state.place, state.place + whole.shape[1], device=h.device)
         cos, sin = (a.to(h.dtype) for a in rotary_angles_at(places, self.head_channels))
-        caches = []
-        for layer, cache in zip(self.blocks, state["caches"], strict=True):
+        for index, layer in enumerate(self.blocks):
             assert isinstance(layer, PlainBlock)
-            h, after = next_block(layer, h, cos, sin, cache)
-            caches.append(after)
-        return h, caches
+            h, state.caches[index] = next_blocks(layer, h, cos, sin, state.caches[index], num_clean)
+        state.place, state.pending = state.place + num_clean, None
+        return h[:, num_clean:]
 
-    def select_state(self, state: Any, index: Tensor) -> Any:
+    def select_state(self, state: "BlockState", index: Tensor) -> "BlockState":
         """Return the state of some rows of the batch, `index` (M,), in a batch of its own."""
-        caches = [None if cache is None else tuple(part[index] for part in cache) for cache in state["caches"]]
-        cond = None if state["cond"] is None else state["cond"][index]
-        return {**state, "batch": len(index), "cond": cond, "caches": caches}
+        caches = [None if cache is None else tuple(part[index] for part in cache) for cache in state.caches]
+        cond = None if state.cond is None else state.cond[index]
+        pending = None if state.pending is None else state.pending[index]
+        return BlockState(len(index), state.place, cond, caches, pending)  # type: ignore[arg-type]
+
+
+@dataclass
+class BlockState:
+    """What a network remembers of the clean blocks that are done.
+
+    Args:
+        batch: the number of rows.
+        place: the number of positions in the caches.
+        cond: the labels, (B, J).
+        caches: of each layer.
+        pending: the classes (B, S) of the last block, if they are not in the caches yet.
+    """
+
+    batch: int
+    place: int
+    cond: Tensor | None
+    caches: list[LayerCache | None]
+    pending: Tensor | None = None
 
 
 def two_copies(layer: PlainBlock, h: Tensor, cos: Tensor, sin: Tensor, layout: Layout, *, only_noisy: bool) -> Tensor:
@@ -205,19 +232,36 @@ def blockwise_conv(weight: Tensor, own: Tensor, past: Tensor, layout: Layout) ->
     return total
 
 
-def next_block(
-    layer: PlainBlock, h: Tensor, cos: Tensor, sin: Tensor, cache: LayerCache | None
-) -> tuple[Tensor, LayerCache]:
-    """Pass one block (B, S, C) through a layer, given the cache of the blocks before; return it and the new cache."""
+def next_blocks(
+    layer: PlainBlock, h: Tensor, cos: Tensor, sin: Tensor, cache: LayerCache | None, num_clean: int
+) -> tuple[Tensor, LayerCache | None]:
+    """Pass a clean block and a noisy one after it through a layer, (B, P + S, C); either may be empty.
+
+    Returns the features of both, and the cache with the P = `num_clean` positions of the clean block.
+    """
     n = F.layer_norm(h, h.shape[-1:])
+    clean, noisy = n[:, :num_clean], n[:, num_clean:]
     q, k, v = layer.attention.project(n, cos, sin)
-    reach = 0 if layer.conv is None else layer.conv.kernel // 2
-    before = n.new_zeros(len(n), reach, n.shape[-1])
+    past, reach = 0 if cache is None else cache[0].shape[2], 0 if layer.conv is None else layer.conv.kernel // 2
+    before = n.new_zeros(len(n), reach, n.shape[-1]) if cache is None else cache[2]
     if cache is not None:
-        k, v, before = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2), cache[2]
-    mixed = layer.attention.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
-    tail = torch.cat([before, n], dim=1)  # (B, reach + S, C)
+        k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+    sees = None
+    if 0 < num_clean < n.shape[1]:  # the clean block does not see the noisy one
+        is_noisy = torch.arange(past + n.shape[1], device=n.device) >= past + num_clean
+        sees = is_noisy[past:].unsqueeze(1) | ~is_noisy
+    mixed = layer.attention.out(F.scaled_dot_product_attention(q, k, v, attn_mask=sees).transpose(1, 2).flatten(2))
+    last = torch.cat([before, clean], dim=1)[:, num_clean:]  # (B, reach, C)
     if layer.conv is not None:
-        turned = F.pad(tail.transpose(1, 2), (0, reach)).unsqueeze(2)  # nothing after the block is seen
-        mixed = mixed + F.conv2d(turned, layer.conv.weight, groups=n.shape[-1]).squeeze(2).transpose(1, 2)
-    return layer.mlp(h + layer.dropout(mixed)), (k, v, tail[:, tail.shape[1] - reach :])
+        near = [conv_after(layer.conv.weight, *pair) for pair in ((before, clean), (last, noisy))]
+        mixed = mixed + torch.cat(near, dim=1)
+    kept = past + num_clean
+    return layer.mlp(h + layer.dropout(mixed)), (k[:, :, :kept], v[:, :, :kept], last) if num_clean else cache
+
+
+def conv_after(weight: Tensor, before: Tensor, own: Tensor) -> Tensor:
+    """Return the convolution (B, S, C) of a block with itself and with the positions (B, reach, C) before it."""
+    if not own.shape[1]:
+        return own
+    turned = F.pad(torch.cat([before, own], dim=1).transpose(1, 2), (0, before.shape[1])).unsqueeze(2)
+    return F.conv2d(turned, weight, groups=own.shape[-1]).squeeze(2).transpose(1, 2)

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unordinal.nets.linear import Linear
 from unordinal.nets.sharp import SharpFeatures
 
 
@@ -30,7 +31,7 @@ class ChannelNet(nn.Module):
         if width < 1:
             raise ValueError(f"the channel network needs width >= 1, got {width}")
         self.num_channels, self.width = num_channels, width
-        self.features = nn.Linear(in_channels, num_channels * width)
+        self.features = Linear(in_channels, num_channels * width)
         self.look = SharpFeatures(num_channels)
         # axes: input feature, channel, hidden unit
         self.before = nn.Parameter(torch.randn(2 * num_channels, num_channels, width) / num_channels**0.5)

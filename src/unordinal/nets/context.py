@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unordinal.nets.linear import zero_linear
+from unordinal.nets.linear import Linear, zero_linear
 from unordinal.nets.transformer import DepthwiseConv
 
 
@@ -39,7 +39,7 @@ class Mlp(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, *, width: int):
         super().__init__()
-        self.hidden = nn.Linear(in_channels, width)
+        self.hidden = Linear(in_channels, width)
         self.out = zero_linear(width, out_channels)
 
     def forward(self, h: Tensor) -> Tensor:

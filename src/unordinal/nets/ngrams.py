@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from unordinal.nets.linear import Linear
+
 # A row is chosen by a polynomial of the classes modulo a Mersenne prime, which spreads contexts evenly.
 PRIME = 2**31 - 1
 BASE = 48_271
@@ -49,7 +51,7 @@ class NgramEmbedding(nn.Module):
         self.tables = nn.ModuleList(nn.Embedding(min(rows, num_classes**n), row_width) for n in orders)
         for table in self.tables:
             nn.init.zeros_(table.get_parameter("weight"))
-        self.merge = nn.Linear(len(orders) * row_width, width, bias=False)
+        self.merge = Linear(len(orders) * row_width, width, bias=False)
 
     @property
     def sparse_tables(self) -> list[nn.Embedding]:

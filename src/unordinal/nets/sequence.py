@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unordinal.columns import Classes
 from unordinal.nets.embeddings import rotary_angles, rotary_angles_at
-from unordinal.nets.linear import InnerLinear, zero_linear
+from unordinal.nets.linear import InnerLinear, Linear, zero_linear
 from unordinal.nets.places import embedding_of, head_of, label_embedding
 from unordinal.nets.settings import Transformer
 from unordinal.nets.sharp import SharpFeatures
@@ -105,7 +105,7 @@ class SequenceTransformer(nn.Module):
         self.head_channels = net.head_channels
         self.look = SharpFeatures(in_channels)
         self.dropout = nn.Dropout(net.dropout)
-        self.embed = nn.Linear(self.look.out_channels, net.width)
+        self.embed = Linear(self.look.out_channels, net.width)
         self.blocks = make_blocks(net, is_causal=False)
         self.out = zero_linear(net.width, out_channels)
 
@@ -190,7 +190,7 @@ class CausalTransformer(nn.Module):
         self.look = SharpFeatures(in_channels)
         self.first = nn.Parameter(torch.zeros(self.look.out_channels))  # the input before the first position
         self.dropout = nn.Dropout(net.dropout)
-        self.embed = nn.Linear(self.look.out_channels + cond_channels, net.width)
+        self.embed = Linear(self.look.out_channels + cond_channels, net.width)
         self.blocks = make_blocks(net, is_causal=True)
 
     def forward(self, v: Tensor, cond: Tensor | None = None) -> Tensor:

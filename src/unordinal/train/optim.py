@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from unordinal.config import OptimConfig
 from unordinal.parallel.sharding import is_spread
+from unordinal.products import times_transposed
 
 # Coefficients of the quintic Newton-Schulz iteration that brings singular values near 1 in five rounds (Jordan et al.
 # 2024).
@@ -164,6 +165,6 @@ def orthogonalised(g: Tensor) -> Tensor:
     y = g.mT if is_tall else g
     y = y / y.norm(dim=(-2, -1), keepdim=True).clamp(min=SMALLEST_NORM)
     for _ in range(NEWTON_SCHULZ_ROUNDS):
-        gram = y @ y.mT
-        y = a * y + (b * gram + c * gram @ gram) @ y
+        gram = times_transposed(y, y)
+        y = a * y + times_transposed(b * gram + c * times_transposed(gram, gram), y.mT)  # gram is symmetric
     return y.mT if is_tall else y
