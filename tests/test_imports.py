@@ -20,6 +20,7 @@ ORDER = [
         "names",
         "progress",
         "numerics",
+        "products",
         "model",
         "overrides",
         "settings",

@@ -39,9 +39,8 @@ def uses_onednn(choice: str | None = None) -> bool:
     """
     choice = choice or os.environ.get("UNORDINAL_PRODUCTS", "auto")
     check_known("choice of UNORDINAL_PRODUCTS", choice, CHOICES)
-    if choice == "torch" or not (
-        torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    ):
+    product: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+    if choice == "torch" or product is None or not torch.backends.mkldnn.is_available():
         return False
     return choice == "onednn" or has_amd_avx512()
 
@@ -70,7 +69,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     flat = x.reshape(-1, x.shape[-1])
     if torch.is_grad_enabled():
-        out: Tensor = Product.apply(flat, weight, bias)  # type: ignore[no-untyped-call]
+        out: Tensor = Product.apply(flat, weight, bias)
     else:
         out = multiplied(flat, weight, bias)
     return out.view(*x.shape[:-1], len(weight))
@@ -102,7 +101,7 @@ class Product(torch.autograd.Function):
         return multiplied(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
         return (

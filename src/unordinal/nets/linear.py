@@ -2,14 +2,14 @@
 
 from torch import Tensor, nn
 
-from unordinal import products
+from unordinal.products import linear
 
 
 class Linear(nn.Linear):
     """A linear layer whose product takes the faster of two libraries; see `unordinal.products`."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        return products.linear(input, self.weight, self.bias)
+        return linear(input, self.weight, self.bias)
 
 
 class InnerLinear(Linear):
