@@ -80,7 +80,11 @@ class AbsorbingNoise(NoiseProcess):
         return self.weight_at(t).to(logits) * self.masked_entropy(logits, x, z)
 
     def masked_entropy(self, logits: Tensor, x: Tensor, z: Tensor) -> Tensor:
-        """The sum of -log p(x) over masked positions: (B,) nats."""
+        """The sum of -log p(x) over masked positions, from logits of all positions or of those alone: (B,) nats."""
+        if not self.classes.columns and logits.dim() == 2:  # (M, K)
+            where = z == self.mask
+            log_p = self.classes.log_prob(logits, x[where])
+            return -sum_except_batch(log_p.new_zeros(x.shape).masked_scatter(where, log_p))
         log_p = self.classes.log_prob(logits, self.inside(x))
         return sum_except_batch(torch.where(z == self.mask, -log_p, torch.zeros_like(log_p)))
 

@@ -15,6 +15,7 @@ from unordinal.diffusion.ordered import Ordered
 from unordinal.diffusion.times import stratified_positions
 from unordinal.model import CategoricalModel, evaluating
 from unordinal.nets.blockwise import BlockTransformer, layout_of
+from unordinal.nets.positions import can_choose
 from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
 
@@ -104,24 +105,33 @@ class BlockDiffusion(CategoricalModel):
         last = (x != self.num_classes).sum(dim=1, keepdim=True) // self.block
         return torch.arange(x.shape[1], device=x.device) // self.block <= last
 
-    def log_probs(self, z: Tensor, x: Tensor, cond: Tensor | None) -> Tensor:
-        """Return the log-probability of the class of x at each position given z and earlier blocks of x: (B, L)."""
-        logits = full_precision(self.net(z, x, self.block, cond))
-        log_p = torch.log_softmax(self.possible(logits, z), dim=-1)
-        return log_p.gather(2, x.unsqueeze(2)).squeeze(2)
+    def log_probs(self, z: Tensor, x: Tensor, cond: Tensor | None, at: Tensor) -> Tensor:
+        """Return the log-probability of the class of x given z and earlier blocks of x, 0 where `at` is false: (B, L).
+
+        All but z and x (B, L) are as in the network.
+        """
+        if not can_choose(self.net, z):
+            logits = self.possible(full_precision(self.net(z, x, self.block, cond)), z)
+            return torch.where(at, self.noise.classes.log_prob(logits, x), 0.0)
+        logits = full_precision(self.net(z, x, self.block, cond, at))  # (M, K)
+        if self.ends:
+            logits = logits.masked_fill(self.ruled_out(z)[at], -math.inf)
+        log_p = self.noise.classes.log_prob(logits, x[at])
+        return log_p.new_zeros(x.shape).masked_scatter(at, log_p)
 
     def possible(self, logits: Tensor, z: Tensor, block: int | None = None) -> Tensor:
         """Return logits (B, L, K) without what the positions of z that are shown rule out: ends, or all but an end."""
-        if not self.ends:
-            return logits
+        return logits.masked_fill(self.ruled_out(z, block), -math.inf) if self.ends else logits
+
+    def ruled_out(self, z: Tensor, block: int | None = None) -> Tensor:
+        """Return which classes of a position the shown positions of z (B, L) rule out, if examples end: (B, L, K)."""
         place, end = torch.arange(z.shape[1], device=z.device), self.num_classes
-        same = layout_of(z.shape[1], block or self.block, z.device).same.to(logits.dtype)
+        same = layout_of(z.shape[1], block or self.block, z.device).same.float()
         before, after = (same * (place < place.unsqueeze(1)), same * (place > place.unsqueeze(1)))
-        is_over = ((z == end).to(logits.dtype) @ before.T) > 0  # an end is shown before
-        is_inside = ((z < end).to(logits.dtype) @ after.T) > 0  # a symbol is shown after
-        is_end = torch.arange(logits.shape[-1], device=z.device) == end
-        ruled_out = torch.where(is_over.unsqueeze(2), ~is_end, is_inside.unsqueeze(2) & is_end)
-        return logits.masked_fill(ruled_out, -math.inf)
+        is_over = ((z == end).float() @ before.T) > 0  # an end is shown before
+        is_inside = ((z < end).float() @ after.T) > 0  # a symbol is shown after
+        is_end = torch.arange(self.net.num_classes, device=z.device) == end
+        return torch.where(is_over.unsqueeze(2), ~is_end, is_inside.unsqueeze(2) & is_end)
 
     def sizes(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the number of each position's block, (L,), and the size of each block, (blocks,)."""
@@ -149,9 +159,8 @@ class BlockDiffusion(CategoricalModel):
         is_masked = self.ranks(uniform(x.shape, x.device, generator)) < num_masked[:, number]
         weight = (sizes / num_masked)[:, number]
         z = torch.where(is_masked, self.net.mask, x)
-        log_p = self.log_probs(z, x, cond)
-        counts = is_masked & self.counted(x)
-        return -torch.where(counts, weight.to(log_p) * log_p, 0.0).sum(dim=1)
+        log_p = self.log_probs(z, x, cond, is_masked & self.counted(x))
+        return -(weight.to(log_p) * log_p).sum(dim=1)
 
     def training_loss(self, x: Tensor, draw: Tensor | None = None, *, cond: Tensor | None = None) -> Tensor:
         cond = self.checked_cond(cond, len(x)) if cond is None else cond
@@ -194,8 +203,7 @@ class BlockDiffusion(CategoricalModel):
             for rank in range(min(self.block, x.shape[1])):
                 current_watcher().advance(0)  # a watcher may raise here to stop the work
                 z = torch.where(ranks < rank, x, self.net.mask)
-                log_p = self.log_probs(z, x, cond)
-                shown = torch.where((ranks == rank) & counts, log_p, 0.0)
+                shown = self.log_probs(z, x, cond, (ranks == rank) & counts)
                 total = total.to(shown).index_add(1, number, shown)
         return total
 
@@ -229,7 +237,8 @@ class BlockDiffusion(CategoricalModel):
             for num in range(1, self.block + 1):
                 for members in itertools.combinations(range(self.block), num):
                     is_masked = (within.unsqueeze(1) == torch.tensor(members, device=x.device)).any(dim=1)
-                    log_p = torch.where(counts, self.log_probs(torch.where(is_masked, self.net.mask, x), x, cond), 0.0)
+                    z = torch.where(is_masked, self.net.mask, x)
+                    log_p = self.log_probs(z, x, cond, is_masked & counts)
                     parts = []
                     for member in members:
                         own = torch.zeros_like(found[()])

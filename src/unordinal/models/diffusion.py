@@ -27,6 +27,7 @@ from unordinal.model import CategoricalModel, evaluating
 from unordinal.models.denoising import DenoisingNetwork, DiffusionDenoiser
 from unordinal.models.lengths import Lengths
 from unordinal.models.visiting import by_calls
+from unordinal.nets.positions import can_choose
 from unordinal.numerics import Rng, full_precision, uniform
 from unordinal.progress import current_watcher
 
@@ -143,6 +144,14 @@ class Diffusion(CategoricalModel):
         output = full_precision(self.net(z, self.noise.network_time(t).to(z.device), *given))
         return self.noise.predicted(output, z, t)
 
+    def loss_of(self, x: Tensor, z: Tensor, t: Tensor, cond: Tensor | None) -> Tensor:
+        """Return the bound's term of x (B, *D) for noisy classes z at times t (B,): (B,) nats."""
+        if self.noise.mask is None or not can_choose(self.net, z):
+            return self.noise.loss(self.logits(z, t, cond), x, z, t)
+        given: Any = {"at": z == self.noise.mask} | ({} if cond is None else {"cond": cond})
+        output = full_precision(self.net(z, self.noise.network_time(t), **given))  # (M, K)
+        return self.noise.loss(output, x, z, t)
+
     def evaluated_logits(self, z: Tensor, t: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return `logits` without dropout."""
         with evaluating(self):
@@ -151,7 +160,7 @@ class Diffusion(CategoricalModel):
     def loss_at(self, x: Tensor, t: Tensor, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return the bound's term for times t (B,), with x_t drawn: (B,) nats."""
         z = self.noise.corrupt(x, t, generator=generator)
-        return self.noise.loss(self.logits(z, t, cond), x, z, t)
+        return self.loss_of(x, z, t, cond)
 
     def training_terms(self, x: Tensor, t: Tensor, cond: Tensor | None = None) -> Tensor:
         """Return `loss_at`, or the mean of it for two complementary corruptions of each example."""
@@ -159,8 +168,8 @@ class Diffusion(CategoricalModel):
             return self.loss_at(x, t, cond)
         z = self.noise.corrupt(x, t)
         both, twice = torch.cat([z, self.noise.complement(x, z)]), torch.cat([t, t])
-        logits = self.logits(both, twice, None if cond is None else torch.cat([cond, cond]))
-        return self.noise.loss(logits, torch.cat([x, x]), both, twice).view(2, -1).mean(dim=0)
+        losses = self.loss_of(torch.cat([x, x]), both, twice, None if cond is None else torch.cat([cond, cond]))
+        return losses.view(2, -1).mean(dim=0)
 
     def log_length(self, x: Tensor, cond: Tensor | None) -> Tensor:
         """Return log P(n | label) of the lengths of examples, 0 if they do not end early: (B,) nats."""

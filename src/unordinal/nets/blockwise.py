@@ -81,6 +81,7 @@ class BlockTransformer(nn.Module):
         self.dropout = nn.Dropout(net.dropout)
         self.blocks = make_blocks(net, is_causal=False, dropout=net.dropout)
         self.out = head_of(self.classes, net.width, length=length)
+        self.takes_positions = length is None
 
     @property
     def device(self) -> torch.device:
@@ -99,7 +100,7 @@ class BlockTransformer(nn.Module):
             h = h + self.labels(cond).unsqueeze(1)
         return self.dropout(h)
 
-    def forward(self, z: Tensor, x: Tensor, block: int, cond: Tensor | None = None) -> Tensor:
+    def forward(self, z: Tensor, x: Tensor, block: int, cond: Tensor | None = None, at: Tensor | None = None) -> Tensor:
         """Compute the logits of every position.
 
         Args:
@@ -107,9 +108,11 @@ class BlockTransformer(nn.Module):
             x: the clean copy, of shape (B, L). It is not read where one block holds everything.
             block: the number of positions of a block.
             cond: labels, of shape (B, J), if the network has any.
+            at: the positions to compute logits of, of shape (B, L); None for all.
 
         Returns:
-            The logits of each position given its block of z and the earlier blocks of x, of shape (B, L, K).
+            The logits of each position given its block of z and the earlier blocks of x, of shape (B, L, K), or those
+            of the M positions that were asked for, of shape (M, K).
         """
         length, has_past = z.shape[1], block < z.shape[1]
         layout = layout_of(length, block, z.device)
@@ -123,7 +126,8 @@ class BlockTransformer(nn.Module):
             assert isinstance(layer, PlainBlock)
             only_noisy = index == len(self.blocks) - 1  # the clean copy has served its purpose
             h = two_copies(layer, h, cos, sin, layout, only_noisy=only_noisy) if has_past else layer(h, cos, sin)
-        return self.out(F.layer_norm(h, h.shape[-1:]))
+        h = F.layer_norm(h, h.shape[-1:])
+        return self.out(h if at is None else h[at])
 
     def init_state(self, batch: int, cond: Tensor | None = None) -> "BlockState":
         """Return the state before the first block, for a batch of this size."""

@@ -155,8 +155,12 @@ class DenoisingTransformer(nn.Module):
         self.dropout = nn.Dropout(net.dropout)
         self.blocks = make_blocks(net, is_causal=False, dropout=net.dropout)
         self.out = head_of(classes, net.width, length=length)  # the first prediction is uniform
+        self.takes_positions = length is None
 
-    def forward(self, z: Tensor, time: Tensor | None = None, cond: Tensor | None = None) -> Tensor:
+    def forward(
+        self, z: Tensor, time: Tensor | None = None, cond: Tensor | None = None, at: Tensor | None = None
+    ) -> Tensor:
+        """Compute the logits of every position, or of those alone where `at` (B, L) is true: (M, K)."""
         h, present = self.embed(z), None if self.pad is None else z != self.pad
         if self.labels is not None:
             h = h + self.labels(cond).unsqueeze(1)
@@ -164,7 +168,8 @@ class DenoisingTransformer(nn.Module):
         cos, sin = (a.to(h.dtype) for a in rotary_angles(h.shape[1], self.head_channels, h.device))
         for block in self.blocks:
             h = block(h, cos, sin, present)
-        return self.out(F.layer_norm(h, h.shape[-1:]))
+        h = F.layer_norm(h, h.shape[-1:])
+        return self.out(h if at is None else h[at])
 
 
 class CausalTransformer(nn.Module):
