@@ -89,7 +89,7 @@ class Classes:
 
     def log_prob(self, logits: Tensor, x: Tensor) -> Tensor:
         """Return the log-probability of the class of each position: (B, *D)."""
-        return self.reduce(lambda part, at: chosen(part, at) - part.logsumexp(dim=-1), logits, x)
+        return self.reduce(lambda part, at: chosen(torch.log_softmax(part, dim=-1), at), logits, x)
 
     def draw(self, logits: Tensor, generator: Rng) -> Tensor:
         """Draw the class of every position: (B, *D)."""

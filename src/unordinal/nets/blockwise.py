@@ -25,26 +25,19 @@ class Layout:
     Args:
         same: whether two positions are in the same block, (L, L).
         earlier: whether the second position is in an earlier block than the first, (L, L).
+        block: the number of positions of a block.
     """
 
     same: Tensor
     earlier: Tensor
-
-    def near(self, offset: int) -> tuple[Tensor, Tensor]:
-        """Return for each position whether the one at an offset is in its block, and in an earlier one: two (L, 1)."""
-        length = len(self.same)
-        here = torch.arange(length, device=self.same.device)
-        there = (here + offset).clamp(0, length - 1)
-        inside = (here + offset >= 0) & (here + offset < length)
-        same, earlier = (mask[here, there] & inside for mask in (self.same, self.earlier))
-        return same.unsqueeze(1), earlier.unsqueeze(1)
+    block: int
 
 
 @lru_cache(maxsize=32)
 def layout_of(length: int, block: int, device: torch.device) -> Layout:
     """Return the layout of blocks of a size; the last block may be shorter."""
     number = torch.arange(length, device=device) // block
-    return Layout(number.unsqueeze(1) == number, number.unsqueeze(1) > number)
+    return Layout(number.unsqueeze(1) == number, number.unsqueeze(1) > number, block)
 
 
 class BlockTransformer(nn.Module):
@@ -207,33 +200,31 @@ def two_copies(layer: PlainBlock, h: Tensor, cos: Tensor, sin: Tensor, layout: L
     mixed = layer.attention.out(heads.transpose(1, 2).flatten(2))
     if layer.conv is not None:
         noisy, whole = n[:, :length], n[:, length:]
-        near = [blockwise_conv(layer.conv.weight, noisy, whole, layout)]
-        near += [] if only_noisy else [blockwise_conv(layer.conv.weight, whole, whole, layout)]
+        near = [blockwise_conv(layer.conv.weight, noisy, whole, layout.block)]
+        near += [] if only_noisy else [blockwise_conv(layer.conv.weight, whole, whole, layout.block)]
         mixed = mixed + torch.cat(near, dim=1)
     return layer.mlp((h[:, :length] if only_noisy else h) + layer.dropout(mixed))
 
 
-def blockwise_conv(weight: Tensor, own: Tensor, past: Tensor, layout: Layout) -> Tensor:
+def blockwise_conv(weight: Tensor, own: Tensor, past: Tensor, block: int) -> Tensor:
     """Return the convolution of each position with its own block of one copy and the earlier blocks of another.
 
     Args:
         weight: one filter for each channel, of shape (C, 1, 1, kernel).
         own: the copy of which the own block is seen, of shape (B, L, C).
         past: the copy of which earlier blocks are seen, of shape (B, L, C).
-        layout: the blocks.
+        block: the number of positions of a block.
 
     Returns:
         The sums, of shape (B, L, C).
     """
     reach, length = weight.shape[-1] // 2, own.shape[1]
-    padded = [F.pad(part, (0, 0, reach, reach)) for part in (own, past)]
-    total = torch.zeros_like(own)
-    for offset in range(-reach, reach + 1):
-        same, earlier = layout.near(offset)
-        mine, before = (part[:, reach + offset : reach + offset + length] for part in padded)
-        seen = mine * same if offset > 0 else torch.where(earlier, before, mine * same)
-        total = torch.addcmul(total, seen, weight[:, 0, 0, reach + offset])
-    return total
+    num = -(-length // block)
+    missing = num * block - length  # positions of the last block, which may be shorter
+    before = F.pad(past, (0, 0, reach, missing)).unfold(1, reach, block)[:, :num].mT  # (B, blocks, reach, C)
+    inside = F.pad(own, (0, 0, 0, missing)).unflatten(1, (num, block))
+    found = conv_after(weight, before.flatten(0, 1), inside.flatten(0, 1))  # (B blocks, block, C)
+    return found.reshape(len(own), num * block, -1)[:, :length]
 
 
 def next_blocks(
@@ -267,5 +258,6 @@ def conv_after(weight: Tensor, before: Tensor, own: Tensor) -> Tensor:
     """Return the convolution (B, S, C) of a block with itself and with the positions (B, reach, C) before it."""
     if not own.shape[1]:
         return own
-    turned = F.pad(torch.cat([before, own], dim=1).transpose(1, 2), (0, before.shape[1])).unsqueeze(2)
+    seen = F.pad(torch.cat([before, own], dim=1), (0, 0, 0, before.shape[1]))  # nothing after the block is seen
+    turned = seen.transpose(1, 2).unsqueeze(2)  # (B, C, 1, reach + S + reach)
     return F.conv2d(turned, weight, groups=own.shape[-1]).squeeze(2).transpose(1, 2)
