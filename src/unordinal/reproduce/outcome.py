@@ -13,6 +13,11 @@ WHAT_DIFFERS = (
     "allow. Where the paper gives two figures for one experiment, both are shown."
 )
 
+OTHER_EXAMPLES = (
+    "An IWBO is of the first ten test maps only, so that it cannot be compared with the ELBO of all of them; compare the "
+    "IWBO of one model with that of another."
+)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -56,7 +61,9 @@ def differing(outcome: Outcome) -> str:
         f"{DATA[task].source} is {' and '.join(what)}" for task, what in named.items() if task in used - {"toy"}
     ]
     data = "; ".join(replaced)
-    return WHAT_DIFFERS.format(size=asked.size, minutes=minutes, data=f"; {data}" if data else "")
+    text = WHAT_DIFFERS.format(size=asked.size, minutes=minutes, data=f"; {data}" if data else "")
+    has_iwbo = any(row.iwbo for table in tables_named(asked.names).values() for row in table.rows)
+    return f"{text} {OTHER_EXAMPLES}" if has_iwbo else text
 
 
 def made_with(outcome: Outcome) -> str:
