@@ -24,12 +24,12 @@ from unordinal.diffusion.process import NoiseProcess
 from unordinal.diffusion.samplers import last
 from unordinal.diffusion.times import TimeSampler, stratified_positions
 from unordinal.model import CategoricalModel, evaluating
+from unordinal.models import ordering
 from unordinal.models.denoising import DenoisingNetwork, DiffusionDenoiser
 from unordinal.models.lengths import Lengths
 from unordinal.models.visiting import by_calls
 from unordinal.nets.positions import can_choose
 from unordinal.numerics import Rng, full_precision, uniform
-from unordinal.progress import current_watcher
 
 
 class Diffusion(CategoricalModel):
@@ -103,15 +103,9 @@ class Diffusion(CategoricalModel):
     @property
     def conditional(self) -> Conditional | None:
         """The distribution of a position given some others; for noise with a mask, and a network that needs no time."""
-        return None if self.orders is None or len(self.event_shape) > 1 else Conditional(self.log_probs_given)
-
-    @torch.no_grad()
-    def log_probs_given(self, known: Tensor, places: Sequence[int], *, cond: Tensor | None = None) -> list[Tensor]:
-        """Return the log-probabilities (B, K) of some positions given known ones (B, L), -1 elsewhere, by one call."""
-        assert self.noise.mask is not None
-        z = torch.where(known < 0, self.noise.mask, known)
-        logits = self.evaluated_logits(z, torch.ones(len(z)), self.checked_cond(cond, len(z)))
-        return [torch.log_softmax(self.classes.at(logits, place), dim=-1) for place in places]
+        if self.orders is None or len(self.event_shape) > 1:
+            return None
+        return Conditional(partial(ordering.log_probs_given, self))
 
     @property
     def visits(self) -> Visits | None:
@@ -222,31 +216,8 @@ class Diffusion(CategoricalModel):
             num_given: how many of the first positions of the order are given, and not counted.
             cond: labels, of shape (B, J).
         """
-        if self.noise.mask is None or self.net_reads_time:
-            raise ValueError(
-                "only noise with a mask and a network that does not read the time have orders of positions"
-            )
-        check_classes(self, x)
-        cond = self.checked_cond(cond, len(x))
-        flat, size = x.long().flatten(1), x[0].numel()
-        order = order.to(x.device).expand(len(x), size)
-        if not torch.equal(order.sort(dim=1).values, torch.arange(size, device=x.device).expand_as(order)):
-            raise ValueError(f"an order has each of the {size} positions once")
-        z, present = self.noise.with_ends(torch.full_like(flat, self.noise.mask), flat), self.present(x)
-        total = self.log_length(x, cond) if num_given == 0 else torch.zeros(len(x), device=x.device)
-        given = order[:, :num_given]
-        z = z.scatter(1, given, flat.gather(1, given))
-        for place in order.T[num_given:]:  # (B,)
-            current_watcher().advance(0)  # a watcher may raise here to stop the work
-            index = place.unsqueeze(1)
-            logits = self.evaluated_logits(z.view(x.shape), torch.ones(len(x)), cond)
-            log_p = self.classes.log_prob(logits, self.noise.inside(flat).view(x.shape)).flatten(1)  # (B, L)
-            log_p = log_p if present is None else torch.where(present.flatten(1), log_p, 0.0)
-            total = total + log_p.gather(1, index).squeeze(1)
-            z = z.scatter(1, index, flat.gather(1, index))
-        return total
+        return ordering.log_prob_of_order(self, x, order, num_given=num_given, cond=cond)
 
-    @torch.no_grad()
     def log_prob_of_sampler(
         self, x: Tensor, sampler: Ordered, *, known: Tensor | None = None, cond: Tensor | None = None
     ) -> Tensor:
@@ -254,18 +225,7 @@ class Diffusion(CategoricalModel):
 
         With known positions (B, *D), -1 elsewhere, it is that of the others when the sampler is given these.
         """
-        if self.orders is None:
-            raise ValueError("only noise with a mask and a network that does not read the time have such likelihoods")
-        check_classes(self, x)
-        x, cond = x.long(), self.checked_cond(cond, len(x))
-        total, given = torch.zeros(len(x), device=x.device), known
-        if self.noise.pad is not None:
-            given = torch.where(x == self.noise.pad, x, -1 if known is None else known)
-            total = self.log_length(x, cond) if known is None else total
-        for part in sampler.followed(self.denoiser.predictor(cond), self.noise, x, given):
-            current_watcher().advance(0)  # a watcher may raise here to stop the work
-            total = total + part
-        return total
+        return ordering.log_prob_of_sampler(self, x, sampler, known=known, cond=cond)
 
     def log_weight(self, x: Tensor, *, cond: Tensor | None = None, generator: Rng = None) -> Tensor:
         """Return log p(x_0, ..., x_T) - log q(x_1, ..., x_T | x_0) of one drawn path; T network calls.

@@ -14,8 +14,8 @@ WHAT_DIFFERS = (
 )
 
 OTHER_EXAMPLES = (
-    "An IWBO is of the first ten test maps only, so that it cannot be compared with the ELBO of all of them; compare the "
-    "IWBO of one model with that of another."
+    "An IWBO is of the first ten test maps only, so that it cannot be compared with the ELBO of all of them; compare "
+    "the IWBO of one model with that of another."
 )
 
 
