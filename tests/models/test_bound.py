@@ -137,7 +137,7 @@ def test_the_upper_bound_has_the_mean_that_enumeration_gives_and_lies_above_the_
     assert bool((expected > log_p).all())
     assert not bool((draws > log_p).all())  # only its mean is above
     many = weight_sums(model, STATES, 4000, rows=100, generator=seeded(0))
-    torch.testing.assert_close(many.upper, log_p, atol=0.02, rtol=0)
+    torch.testing.assert_close(many.upper, log_p, atol=0.1, rtol=0)
     assert bool((many.lower < many.upper).all())
 
 
