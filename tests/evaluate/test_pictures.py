@@ -86,3 +86,13 @@ def test_groups_of_different_numbers_align() -> None:
     )
     shapes = [axes.images[0].get_array().shape for axes in figure.axes]  # type: ignore[union-attr]
     assert shapes[0] == shapes[1]
+
+
+def test_groups_stand_in_rows() -> None:
+    spec, x = DataSpec("maps", 3, (4, 8)), torch.zeros(4, 4, 8, dtype=torch.long)
+    figure = grid_figure([(name, x) for name in "abc"], spec, columns=2, abreast=2)
+    places = [axes.get_position() for axes in figure.axes]
+    assert places[0].y0 == places[1].y0 > places[2].y1
+    assert places[0].x0 == places[2].x0 < places[1].x0
+    whole = grid_figure([(name, x) for name in "abc"], spec, columns=2)
+    assert len({axes.get_position().y0 for axes in whole.axes}) == 1

@@ -64,14 +64,25 @@ def legend_of(spec: DataSpec, across: float, *, with_invalid: bool) -> tuple[dic
     return legend, LEGEND_ROW * math.ceil(len(handles) / in_a_row) + 0.15
 
 
-def plot_grid(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO) -> None:
-    """Write a PNG with groups of maps (N, H, W) side by side, each under its title, and a legend."""
-    figure = grid_figure(groups, spec, columns=COLUMNS)
+def plot_grid(
+    groups: Sequence[tuple[str, Tensor]], spec: DataSpec, file: BinaryIO, *, abreast: int | None = None
+) -> None:
+    """Write a PNG with groups of maps (N, H, W), each under its title, and a legend.
+
+    Args:
+        groups: the titles and the maps.
+        spec: the description of the maps.
+        file: receives the PNG.
+        abreast: how many groups stand side by side; default all of them.
+    """
+    figure = grid_figure(groups, spec, columns=COLUMNS, abreast=abreast)
     figure.savefig(file, format="png", dpi=130)
 
 
-def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns: int) -> "Figure":
-    """Return a figure with groups of maps side by side, `columns` maps in a row of each group, and a legend."""
+def grid_figure(
+    groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns: int, abreast: int | None = None
+) -> "Figure":
+    """Return a figure with groups of maps, `columns` maps in a row of each group, and a legend; see `plot_grid`."""
     from matplotlib.figure import Figure
 
     most = max(len(x) for _, x in groups)
@@ -79,14 +90,16 @@ def grid_figure(groups: Sequence[tuple[str, Tensor]], spec: DataSpec, *, columns
     rows = math.ceil(most / columns)
     height, width = groups[0][1].shape[-2:]
     with_invalid = any(bool((x >= spec.num_classes).any()) for _, x in groups)
-    across = INCHES * columns * len(groups) + 0.25 * (len(groups) - 1) + 0.2
+    abreast = min(abreast or len(groups), len(groups))
+    across = INCHES * columns * abreast + 0.25 * (abreast - 1) + 0.2
     settings, legend = legend_of(spec, across, with_invalid=with_invalid)
-    down = INCHES * height / width * rows + legend + TITLE
+    num, tall = math.ceil(len(groups) / abreast), INCHES * height / width * rows
+    down = num * (tall + TITLE) + legend
     figure = Figure(figsize=(across, down))
-    bottom, top = legend / down, 1 - TITLE / down
     for index, (title, x) in enumerate(groups):
-        left = (0.1 + index * (INCHES * columns + 0.25)) / across
-        axes = figure.add_axes((left, bottom, INCHES * columns / across, top - bottom))
+        left = (0.1 + index % abreast * (INCHES * columns + 0.25)) / across
+        bottom = legend + (num - 1 - index // abreast) * (tall + TITLE)
+        axes = figure.add_axes((left, bottom / down, INCHES * columns / across, tall / down))
         axes.imshow(tile(to_colours(x, spec), columns, rows), interpolation="nearest", aspect="equal")
         axes.set_title(title, fontsize=9)
         axes.axis("off")

@@ -136,7 +136,7 @@ def points_of(row: Row, table: Table, outcome: Outcome) -> list[tuple[float, flo
 
 
 def maps_png(models: list[tuple[str, dict[str, Any]]]) -> bytes:
-    """Return the PNG of the maps that models drew, a row for each."""
+    """Return the PNG of the maps that models drew, two models side by side."""
     drawn = [
         (title, torch.from_numpy(np.stack([of_digits(rows) for rows in result["shown"]["maps"]])))
         for title, result in models
@@ -145,7 +145,7 @@ def maps_png(models: list[tuple[str, dict[str, Any]]]) -> bytes:
     categories = tuple((name, colour) for name, colour in data.get("categories", ()))
     spec = DataSpec("maps", data.get("num_classes", 8), tuple(drawn[0][1].shape[1:]), categories=categories)
     buffer = io.BytesIO()
-    plot_grid(drawn, spec, buffer)
+    plot_grid(drawn, spec, buffer, abreast=2)
     return buffer.getvalue()
 
 
