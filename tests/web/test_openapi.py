@@ -50,5 +50,5 @@ def test_every_served_field_is_described_with_the_model() -> None:
     found = openapi("1")["components"]["schemas"]
     for kind, _ in REQUESTS.values():
         fields = found[kind.__name__]["properties"]
-        assert set(fields) == {setting.name for setting in served(kind)} | {"model"}
+        assert set(fields) == {setting.name for setting in served(kind)} | {"model", "block"}
         assert all(part["description"].endswith(".") for part in fields.values())
