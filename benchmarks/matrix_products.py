@@ -15,11 +15,13 @@ from step_profile import loop_of
 from timing import interleaved
 
 from unordinal import products
+from unordinal.data.spec import DataSpec
 from unordinal.recipes import configured
 
 SHAPES = ((2048, 128, 512), (2048, 512, 128), (1024, 320, 1280), (4096, 512, 2048))
 STEPS = ("arm", "absorbing", "block", "multinomial"), ("tiny", "small")
 MAPS = ("cityscapes/multinomial", "paper")
+LENGTH = 256  # characters of a sample
 ROUNDS = 5
 
 
@@ -55,6 +57,9 @@ def main() -> int:
             products.linear(x, weight).sum().backward()
 
         compared(f"{rows} x {inner} x {columns}, with gradients", product)
+    torch.manual_seed(0)
+    flow = configured("text8/argmax-ar", "paper").model.build(DataSpec("text8", 27, (LENGTH,))).eval()
+    compared("a sample of text8/argmax-ar, paper", lambda: flow.sample(1, event_shape=(LENGTH,)))
     models, sizes = STEPS
     for name, size in [(model, size) for model in models for size in sizes] + [MAPS]:
         with tempfile.TemporaryDirectory() as folder:

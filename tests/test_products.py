@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unordinal import products
-from unordinal.products import LEAST_ROWS, linear, suits, times_transposed, uses_onednn
+from unordinal.products import LARGE, LEAST_ROWS, linear, suits, times_transposed, uses_onednn
 
 HAS_IT = uses_onednn("onednn")
 
@@ -65,6 +65,7 @@ def test_other_numbers_and_few_rows_are_left_to_torch() -> None:
     x, weight, _ = inputs()
     assert not suits(x.double(), weight.double())
     assert not suits(x[:1, : LEAST_ROWS - 1], weight)
+    assert suits(x[:1, :1], weight.repeat(1 + LARGE // weight.numel(), 1))  # a large weight comes from memory
     assert not suits(x.to("meta"), weight.to("meta"))
     with torch.autocast("cpu", torch.bfloat16):
         assert not suits(x, weight)

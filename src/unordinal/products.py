@@ -18,7 +18,8 @@ from torch import Tensor
 from unordinal.names import check_known
 
 CHOICES = ("auto", "torch", "onednn")
-LEAST_ROWS = 32  # of fewer rows, memory is read for longer than it takes to multiply
+LEAST_ROWS = 32  # with fewer rows MKL is as fast, unless the weight is large:
+LARGE = 1 << 20  # numbers of a weight that comes from memory, which oneDNN reads twice as fast for a few rows
 
 
 @lru_cache
@@ -51,7 +52,7 @@ def suits(x: Tensor, weight: Tensor) -> bool:
         weight.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
         and weight.numel() > 0
-        and x.numel() >= LEAST_ROWS * x.shape[-1]
+        and (x.numel() >= LEAST_ROWS * x.shape[-1] or (weight.numel() >= LARGE and x.numel() > 0))
         and not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
         and {type(x), type(weight)} <= {Tensor, torch.nn.Parameter}

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from unordinal.nets.context import Mlp
 from unordinal.nets.linear import zero_linear
 from unordinal.nets.sharp import SharpFeatures
+from unordinal.products import linear
 
 State = list[tuple[Tensor, Tensor]]  # hidden state and cell state of each layer, both (B, W)
 
@@ -85,7 +86,7 @@ class CausalLSTM(nn.Module):
             w: Any = [
                 getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             ]
-            gates = F.linear(h, w[0], w[2]) + F.linear(hidden, w[1], w[3])  # (B, 4 W)
+            gates = linear(h, w[0], w[2]) + linear(hidden, w[1], w[3])  # (B, 4 W)
             enter, forget, new, out = gates.chunk(4, dim=-1)
             kept = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
             h = torch.sigmoid(out) * torch.tanh(kept)
