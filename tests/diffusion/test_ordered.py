@@ -162,6 +162,8 @@ def test_wrong_budgets_are_refused() -> None:
         EntropyBounded(budget=-1.0)
     with pytest.raises(ValueError, match="`budget` is for the sampler entropy-bounded, not spread"):
         masked_model().sample(2, sampler="spread", budget=0.1)
+    with pytest.raises(ValueError, match="`budget` is for a sampler that is given by its name"):
+        masked_model().sample(2, sampler=EntropyBounded(), budget=0.1)
 
 
 def test_wrong_rankings_are_refused() -> None:

@@ -33,5 +33,6 @@ def test_an_upper_bound_is_printed_only_where_the_draws_are_even() -> None:
         found = score(least=least)
         assert str(least) in str(found)
         assert json.loads(json.dumps(found.to_dict()))["least"]["num_uneven"] == least.num_uneven
+    assert "upper bound on the likelihood of these tokens" in str(score(least=trusted, tokens=3.0))
     assert score().to_dict()["least"] is None
     assert "at least" not in str(score())

@@ -65,6 +65,8 @@ def test_a_budget_of_entropy_holds_in_every_block(form: str, budget: float) -> N
     drawn = model.sample(3000, sampler="entropy-bounded", budget=budget, generator=torch.Generator().manual_seed(0))
     counts = torch.bincount(torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=len(x))
     assert chi_square(counts.numpy(), p.numpy()) > 1e-4
+    with pytest.raises(ValueError, match="`budget` is for the sampler entropy-bounded, not spread"):
+        model.sample(2, sampler="spread", budget=0.5)
 
 
 def test_known_positions_of_later_blocks_are_refused() -> None:

@@ -212,10 +212,8 @@ def score_values(model: CategoricalModel, split: Split, asked: Evaluate, split_n
         nats = scorer.in_order(progress)
         method = "in order, with a memory of earlier examples; the error takes examples as independent"
     elif asked.is_weighted:
-        interval, by = (
-            scorer.importance_weighted(asked.k, progress),
-            "" if model.weight_factors is None else " of a block",
-        )
+        by = "" if model.weight_factors is None else " of a block"
+        interval = scorer.importance_weighted(asked.k, progress)
         nats, method = -interval.lower, f"{counted(asked.k, 'draw')} per example{by}"
     elif model.is_exact:
         nats, method = scorer.exact(progress), "one pass"

@@ -120,4 +120,7 @@ class Score:
         if self.bits_per_token is not None:
             rows = f" = {self.bits_per_token:.4f} bits per token{rows}"
         text = f"{self.bits_per_dim:.4f}{error} {self.unit}{rows} ({self.kind}, {self.method}; {over})"
-        return text if self.least is None else f"{text}\nat least, by an upper bound on the likelihood: {self.least}"
+        of = "" if self.tokens is None else " of these tokens"  # a text has other tokenisations too
+        return (
+            text if self.least is None else f"{text}\nat least, by an upper bound on the likelihood{of}: {self.least}"
+        )

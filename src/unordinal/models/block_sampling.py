@@ -115,7 +115,8 @@ class BlockDenoiser:
                 calls = None if steps is None else max(1, min(num_free, round(steps * (stop - start) / length)))
                 if calls is None and self.whole_calls(name, num_free) is None:
                     calls = num_free
-                sampling = SpreadUnmasking(calls) if name == "spread" else sampler_named(name, calls, budget)
+                sampling = sampler_named(name, calls, budget)
+                sampling = SpreadUnmasking(calls) if name == "spread" else sampling
                 drawn = self.block_chain(
                     states, (start, stop), sampling, part, stays[:, start:stop], sharp, (generator, length)
                 )

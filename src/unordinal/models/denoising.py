@@ -100,6 +100,8 @@ class DiffusionDenoiser:
         if isinstance(sampler, str):
             check_known("sampler", sampler, self.samplers)
             sampler = sampler_named(sampler, steps, budget)
+        elif budget is not None:
+            raise ValueError("`budget` is for a sampler that is given by its name")
         given = None if known is None else self.model.checked_known(known, num_samples, shape).to(device)
         labels = self.model.checked_cond(cond, num_samples)
         sharp: Any = {"temperature": temperature, "top_p": top_p, "greedy_tail": greedy_tail}
